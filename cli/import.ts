@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { sha256, slots, UserError, withoutTrailing } from "#lib/base";
 import { cacheDir, resolveBinaries } from "#lib/executable";
 import { IMPORT_SOURCE_NAMES, type ImportSourceName } from "#model/import-sources.ts";
+import { startTracing } from "#src/tracing.ts";
 import { serverOfEnvironment } from "./connect.ts";
 import { dryRun } from "./import/dry-run.ts";
 import { existingAssets } from "./import/existing.ts";
@@ -72,6 +73,7 @@ export async function importCommand(command: Command): Promise<void> {
   };
   const files = `vodbox-import-${name}`;
   const owner = await tenantOf(sender);
+  const tracer = await startTracing("import", { warn: (message) => void process.stderr.write(`vodbox: ${message}\n`) });
   const ledger = await openLedger(`${files}.ledger`, sha256(JSON.stringify([server, owner, source.location])));
   let stopShowing = () => {};
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
@@ -96,6 +98,7 @@ export async function importCommand(command: Command): Promise<void> {
     const binaries = () => resolveBinaries({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cacheDir() });
     const importing = {
       provider: name,
+      tracer,
       source,
       sender,
       ledger,
@@ -156,6 +159,7 @@ export async function importCommand(command: Command): Promise<void> {
       throw new UserError(`${end.failed} videos were not imported, or not completely; see the report.`);
   } finally {
     ledger.release();
+    await tracer?.close();
   }
 }
 

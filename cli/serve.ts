@@ -4,6 +4,7 @@ import { type ClusterWorker, joinSupervisor } from "#platform/cluster/cluster-wo
 import { createLog, logProcess } from "#src/log.ts";
 import { type Running, serve } from "#src/serve.ts";
 import { serviceNotices, signsOf } from "#src/systemd.ts";
+import { startTracing } from "#src/tracing.ts";
 import { line, printSetupUrl } from "./print.ts";
 import { settingsOf } from "./settings.ts";
 import { onStopSignal } from "./signals.ts";
@@ -19,7 +20,8 @@ export async function serveCommand(command: Command): Promise<void> {
   logProcess(log);
   // Before workers are started, which would inherit its socket from the environment.
   const notices = serviceNotices(process.env, log);
-  const running = await serve(config, { log, recentLines, ...allowances(command) });
+  const tracer = await startTracing("serve", log);
+  const running = await serve(config, { log, recentLines, tracer, ...allowances(command) });
   onStopSignal(
     async () => {
       await Promise.all([notices.stopping(), running.stop()]);
@@ -56,7 +58,8 @@ async function startAsOne(command: Command, clusterWorker: ClusterWorker): Promi
   const recentLines = new RecentLines();
   const log = (await createLog(config, recentLines)).child({ process: clusterWorker.slot });
   logProcess(log);
-  return serve(config, { log, recentLines, clusterWorker, ...allowances(command) });
+  const tracer = await startTracing("serve", log);
+  return serve(config, { log, recentLines, tracer, clusterWorker, ...allowances(command) });
 }
 
 const allowances = (command: Command) => ({

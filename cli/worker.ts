@@ -8,6 +8,7 @@ import { envName } from "#platform/config/settings.ts";
 import { configuredTranscriber } from "#platform/outbound/transcribe/configured.ts";
 import { localModels } from "#platform/outbound/transcribe/whisper/models.ts";
 import { createLog, logProcess } from "#src/log.ts";
+import { startTracing } from "#src/tracing.ts";
 import { ServerRefused, ServerUnreachable } from "#worker/lease-client.ts";
 import { MIN_FREE_BYTES, startWorker } from "#worker/loop.ts";
 import { serverModels } from "#worker/speech-models.ts";
@@ -68,7 +69,9 @@ export async function workerCommand(command: Command): Promise<void> {
   if (missing.length > 0) log.warn({ missing: missing.map(envName) }, "Captions cannot be created.");
   const bar =
     process.stderr.isTTY && config.log_format !== "json" && concurrency === 1 && !options.local ? progressBar() : null;
+  const tracer = await startTracing("worker", log);
   const end = await startWorker({
+    tracer,
     server,
     token: () => token,
     workerId: `${hostname()}-${process.pid}`,
@@ -95,6 +98,7 @@ export async function workerCommand(command: Command): Promise<void> {
     );
   });
   bar?.done();
+  await tracer?.close();
   process.exit(options.once && end !== null && end !== "completed" ? 1 : 0);
 }
 

@@ -8,6 +8,7 @@ import {
   memoizeByObject,
   type RecentLines,
 } from "#lib/base";
+import type { Tracer } from "#lib/tracing";
 import type { Config } from "#platform/config/load.ts";
 import type { SecretName, Secrets } from "#platform/config/secrets.ts";
 import type { OpenStore } from "#platform/config/stores.ts";
@@ -61,6 +62,8 @@ export type App = {
   readonly cache: SharedCache;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Null while traces are off. */
+  readonly tracer: Tracer | null;
   /** What this process logged last. */
   readonly recentLines: RecentLines;
   /** Base of every absolute URL in a response; known once the socket listens. */

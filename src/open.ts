@@ -12,6 +12,7 @@ import type { Egress } from "#features/playback/egress.ts";
 import { repairReservedBytes } from "#features/tenants/reserved-bytes.ts";
 import { type Clock, RecentLines, randomName, SteppingClock, UserError } from "#lib/base";
 import { embeddedMigrations } from "#lib/executable";
+import { bound, type Tracer } from "#lib/tracing";
 import type { ClusterWorker } from "#platform/cluster/cluster-worker.ts";
 import { databaseFileOf } from "#platform/config/database-file.ts";
 import type { Config } from "#platform/config/load.ts";
@@ -52,6 +53,7 @@ export type OpenOptions = {
   /** What `log` also writes to, for the operator's page. */
   recentLines?: RecentLines;
   clock?: Clock;
+  tracer?: Tracer | null;
   clusterWorker?: ClusterWorker | null;
   /** Copy the database to the replica of the settings: only a server does. */
   replicates?: boolean;
@@ -80,6 +82,7 @@ async function open(
     log,
     recentLines = new RecentLines(),
     clock = new SteppingClock(),
+    tracer = null,
     clusterWorker = null,
     allowEmptyDatabase = false,
     replicates = false,
@@ -124,7 +127,7 @@ async function open(
       config,
       secrets,
       db: database.db,
-      write: auditing(database.write),
+      write: tracer ? inTrace(auditing(database.write)) : auditing(database.write),
       // A file that a setting names may belong to another program too.
       commits: config.database_url === undefined ? database.commits : sharedCommits(database.commits),
       peers: clusterWorker,
@@ -135,6 +138,7 @@ async function open(
       cache,
       clock,
       log,
+      tracer,
       recentLines,
       baseUrl,
       signals,
@@ -173,6 +177,12 @@ async function open(
     throw error;
   }
 }
+
+/** The queue runs works one after another: each belongs to the trace of its own caller. */
+const inTrace =
+  (write: App["write"]): App["write"] =>
+  (work) =>
+    write(bound(work));
 
 /** Creates the database of the settings if there is none, and migrates it. Throws UserError when it looks lost. */
 async function databaseOf(

@@ -112,6 +112,7 @@ export async function serve(
     await scheduler.stop();
     if (!clusterWorker) await removeServerUrl(config);
     await opened.close();
+    await app.tracer?.close();
     log.info("stopped");
   };
   return {

@@ -1,3 +1,4 @@
+import type { Tracer } from "#lib/tracing";
 import type { Upload } from "#protocol/upload.ts";
 import { RequestRefused } from "../push/http.ts";
 import { type FileSender, sendFile } from "../push/send.ts";
@@ -11,6 +12,8 @@ import type { Item, Listed } from "./source.ts";
 
 export type Importing = Obtaining & {
   provider: string;
+  /** Null while traces are off. */
+  tracer: Tracer | null;
   sender: FileSender;
   existing: Map<string, Existing>;
 };

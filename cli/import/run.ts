@@ -1,4 +1,5 @@
 import { UserError } from "#lib/base";
+import { inSpan } from "#lib/tracing";
 import { FileFault, RequestRefused } from "../push/http.ts";
 import { limited } from "./dry-run.ts";
 import { type Importing, importVideo } from "./import-video.ts";
@@ -36,6 +37,13 @@ const concernsAll = (error: unknown) =>
     ? [401, 403].includes(error.status)
     : error instanceof UserError && !(error instanceof FileFault);
 
+/** Each video is a trace of its own, which the server and its workers may continue. */
+const importTraced = (importing: Importing, listed: Listed): Promise<void> => {
+  const { tracer, provider } = importing;
+  const work = () => importVideo(importing, listed);
+  return tracer ? inSpan(tracer, "import video", { attributes: { "vodbox.provider": provider } }, work) : work();
+};
+
 /** Imports all videos of a source. A video that fails does not stop the others; results are in the ledger. */
 export async function runImport({ importing, verifier, progress, atOnce, limit, waits, outcome }: Run): Promise<void> {
   const { ledger, source } = importing;
@@ -56,7 +64,7 @@ export async function runImport({ importing, verifier, progress, atOnce, limit, 
       return fail(listed, reason);
     }
     try {
-      if (action !== "verify") await importVideo(importing, listed);
+      if (action !== "verify") await importTraced(importing, listed);
       if (waits) verifier.add(listed.id);
       else progress.finished();
     } catch (error) {

@@ -3,6 +3,7 @@ import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { abortAfter, UserError } from "#lib/base";
 import { describeConnectionError, isCertificateError } from "#lib/network";
+import { activeTraceparent, TRACEPARENT } from "#lib/tracing";
 import { RetryableError } from "./retry-policy.ts";
 
 /** The server refused the request, with its message. */
@@ -41,6 +42,12 @@ function fault(status: number, text: string, headers: { retryAfter: string | nul
   return new RetryableError(message, { answered: true, afterMs: Number.isFinite(seconds) ? seconds * 1000 : null });
 }
 
+/** The trace that the running import belongs to. */
+function traceHeaders(): Record<string, string> {
+  const traceparent = activeTraceparent();
+  return traceparent === null ? {} : { [TRACEPARENT]: traceparent };
+}
+
 type Asking = {
   headers?: Record<string, string>;
   /** Timeout of a response; the default is a minute. */
@@ -63,7 +70,7 @@ export function api(server: string, credential: Record<string, string>): Api {
     const isForm = body instanceof FormData;
     const response = await fetch(`${server}/api/v1${path}`, {
       method,
-      headers: { ...credential, ...(!isForm && { "content-type": "application/json" }), ...headers },
+      headers: { ...credential, ...traceHeaders(), ...(!isForm && { "content-type": "application/json" }), ...headers },
       ...(body !== undefined && { body: isForm || body instanceof Blob ? body : JSON.stringify(body) }),
       signal: abortAfter(answerMs),
     })

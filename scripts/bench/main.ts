@@ -32,6 +32,7 @@ import { benchSearch } from "./search.ts";
 import { benchSeveral } from "./several.ts";
 import { benchSoak } from "./soak.ts";
 import { benchStart } from "./start.ts";
+import { benchTracing } from "./tracing.ts";
 import { benchTranscode } from "./transcode.ts";
 import { benchViewers } from "./viewers.ts";
 import { benchWorkers } from "./workers.ts";
@@ -44,6 +45,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   several: benchSeveral,
   lists: benchLists,
   search: benchSearch,
+  tracing: benchTracing,
   segments: benchSegments,
   viewers: benchViewers,
   put: benchPut,

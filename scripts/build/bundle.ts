@@ -50,6 +50,9 @@ export async function bundle(outfile: string): Promise<void> {
     platform: "node",
     format: "cjs",
     target: "node24",
+    // A package that imports a module of Node.js on demand (the exporter of OpenTelemetry) would use the loader of ES modules,
+    // about which Node.js warns in an executable.
+    supported: { "dynamic-import": false },
     minifySyntax: true,
     minifyWhitespace: true,
     // Errors and logs contain class and function names, so identifiers stay. With `keepNames` each closure would be named

@@ -15,6 +15,7 @@ import {
   sandboxedCommand,
   spawnServer,
 } from "#lib/sandbox";
+import { traced } from "#lib/tracing";
 import { classify, MediaError } from "./error.ts";
 import { type Precedence, takePrecedence } from "./precedence.ts";
 import { removeIrregular } from "./results.ts";
@@ -105,7 +106,13 @@ export const untrustedInput = (path: string) => [...UNTRUSTED_INPUT, "-i", `file
  * Runs ffmpeg or ffprobe and returns its stdout (at most 16 MB). Throws MediaError: `aborted` for the signal,
  * `timeout`, or the error that `classify` derives from its log.
  */
-export async function run(binary: string, options: RunOptions): Promise<Buffer> {
+export function run(binary: string, options: RunOptions): Promise<Buffer> {
+  const name = basename(binary);
+  // Not its arguments: they contain names of files, and texts of users.
+  return traced(name, { attributes: { "process.executable.name": name } }, () => start(binary, options));
+}
+
+async function start(binary: string, options: RunOptions): Promise<Buffer> {
   const { args, cwd, signal, pidDir, timeLimitMs, input, memoryBytes = defaultMemoryBytes() } = options;
   const { reads = [], writes = [], devices = false, viaSpawnServer = false, precedence } = options;
   if (signal?.aborted) {

@@ -47,6 +47,7 @@ export const WorkerContract = v.object({
   callbacks,
   early_playback: v.optional(v.nullable(contract.early_playback), false),
   lane: v.nullish(v.string()),
+  traceparent: v.nullish(v.string()),
   task: v.nullish(Task),
   clip: v.nullish(Clip),
   join: v.nullish(Join),

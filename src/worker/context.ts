@@ -1,4 +1,5 @@
 import type { Encoders } from "#lib/codecs";
+import type { Tracer } from "#lib/tracing";
 import type { Binaries } from "#media/ffmpeg.ts";
 import type { Transcriber } from "#platform/outbound/transcribe/transcriber.ts";
 import type { LeaseClient } from "./lease-client.ts";
@@ -20,6 +21,8 @@ export type JobContext = {
   encoders?: Encoders | undefined;
   transcriber?: Transcriber | null | undefined;
   log: Log;
+  /** Null while traces are off. */
+  tracer?: Tracer | null | undefined;
   /** Aborts when the worker is to stop: the job is released. */
   signal: AbortSignal;
   /** 0 to 100, at each change of the stage or of a percent. */

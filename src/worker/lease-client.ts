@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { abortAfter, sleep, withoutTrailing } from "#lib/base";
 import { describeConnectionError, isCertificateError } from "#lib/network";
+import { activeTraceparent, TRACEPARENT } from "#lib/tracing";
 import { type LiveClaim, LiveContract } from "#protocol/live-encode.ts";
 import { PartPage } from "#protocol/speech.ts";
 import type { Claim, Heartbeat, Lane, SignArtifacts } from "#protocol/worker.ts";
@@ -47,6 +48,8 @@ type CallOptions = {
   body?: unknown;
   lease?: string;
   idempotencyKey?: string;
+  /** Sends the trace that the job belongs to: what the request causes is a part of it. */
+  isTraced?: boolean;
   signal?: AbortSignal | undefined;
   attempts: number;
   timeoutMs: number;
@@ -140,6 +143,7 @@ export class LeaseClient {
   ): Promise<void> {
     const options = {
       body: completion,
+      isTraced: true,
       lease: job.lease.token,
       signal,
       attempts: LONG_RETRY,
@@ -152,6 +156,7 @@ export class LeaseClient {
   async publish(job: WorkerContract, completion: Completion, signal?: AbortSignal): Promise<void> {
     const options = {
       body: completion,
+      isTraced: true,
       lease: job.lease.token,
       signal,
       attempts: LONG_RETRY,
@@ -161,7 +166,14 @@ export class LeaseClient {
   }
 
   async fail(job: WorkerContract, failure: Failure, signal?: AbortSignal): Promise<void> {
-    const options = { body: failure, lease: job.lease.token, signal, attempts: 5, timeoutMs: CALL_TIMEOUT_MS };
+    const options = {
+      body: failure,
+      isTraced: true,
+      lease: job.lease.token,
+      signal,
+      attempts: 5,
+      timeoutMs: CALL_TIMEOUT_MS,
+    };
     await this.#call(job.callbacks.fail_url, options);
   }
 
@@ -241,11 +253,13 @@ export class LeaseClient {
 
   async #call(address: string, options: CallOptions): Promise<unknown> {
     const url = this.resolve(address);
+    const traceparent = options.isTraced ? activeTraceparent() : null;
     const headers = (): Record<string, string> => ({
       "content-type": "application/json",
       "x-svc-worker-token": this.token(),
       ...(options.lease && { "x-svc-job-lease-token": options.lease }),
       ...(options.idempotencyKey && { "idempotency-key": options.idempotencyKey }),
+      ...(traceparent !== null && { [TRACEPARENT]: traceparent }),
     });
     return retrying({ attempts: options.attempts, signal: options.signal }, async () => {
       const response = await request(url, {

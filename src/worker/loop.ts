@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { sleep, UserError } from "#lib/base";
 import type { Encoder } from "#lib/codecs";
 import { describeTotalLimits, missingIsolation } from "#lib/sandbox";
+import type { Tracer } from "#lib/tracing";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import type { Binaries } from "#media/ffmpeg.ts";
 import { requireEncoder } from "#media/require-encoder.ts";
@@ -48,6 +49,7 @@ export type WorkerOptions = {
    */
   sharedDisk?: { dataDir: string };
   log: Log;
+  tracer?: Tracer | null;
   /** Runs one job, if there is one, and stops. */
   isOnce?: boolean;
   onProgress?: JobContext["onProgress"];
@@ -81,7 +83,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobEnd | null
   const fault = new AbortController();
   const signal = AbortSignal.any([options.signal, fault.signal]);
   const client = new LeaseClient({ server, token, workerId, version: options.version });
-  const settings = { memoryBytes, minFreeBytes, encoders, transcriber };
+  const settings = { memoryBytes, minFreeBytes, encoders, transcriber, tracer: options.tracer };
   const sources = new SourceCache(() => scratch.jobFolder("source"));
   const context: JobContext = { client, binaries, ...settings, scratch, sources, log, signal, onProgress };
   try {

@@ -6,6 +6,7 @@ import type { Failure, WorkerContract } from "#protocol/worker-client.ts";
 import { CaptionFailed } from "./captions.ts";
 import { cutClip } from "./clip-job.ts";
 import type { JobContext } from "./context.ts";
+import { inJobSpan } from "./job-span.ts";
 import { joinMedia } from "./join-job.ts";
 import { LeaseLost, ServerRefused, ServerUnreachable } from "./lease-client.ts";
 import { LeaseHeartbeat } from "./lease-heartbeat.ts";
@@ -28,7 +29,10 @@ const RESERVE_REACHED = "The disk that the worker writes to has reached its rese
 const COMPLETE_GRACE_MS = 4000;
 
 /** Runs one leased job to its end and reports the result. Never throws for faults of the job or the server. */
-export async function runJob(job: WorkerContract, context: JobContext): Promise<JobEnd> {
+export const runJob = (job: WorkerContract, context: JobContext): Promise<JobEnd> =>
+  inJobSpan(job, context, () => runLeased(job, context));
+
+async function runLeased(job: WorkerContract, context: JobContext): Promise<JobEnd> {
   const { client, log, signal } = context;
   const { task, clip, join: joined, speech } = job;
   const fields = {

@@ -69,6 +69,8 @@ export const transcodingJobs = sqliteTable("transcoding_jobs", {
   joined: text("joined", { mode: "json" }).$type<JoinedPart[]>(),
   /** What the parts of its source require; null: it has no source that could be cut. */
   partsRequire: text("parts_require", { mode: "json" }).$type<Requirements>(),
+  /** The W3C trace context of the request that queued it, for workers. */
+  traceparent: text("traceparent"),
   startedAt: integer("started_at"),
   finishedAt: integer("finished_at"),
   ...times,

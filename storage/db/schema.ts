@@ -291,6 +291,8 @@ export const events = sqliteTable("events", {
   type: text("type").notNull(),
   data: text("data", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
   createdAt: integer("created_at").notNull(),
+  /** The W3C trace context of what caused it. */
+  traceparent: text("traceparent"),
 });
 
 export const webhookEndpoints = sqliteTable("webhook_endpoints", {

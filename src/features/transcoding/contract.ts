@@ -104,6 +104,7 @@ export async function workerContract(
       ...(task?.publishes && { publish_url: `${callbacks}/publish` }),
     },
     early_playback: task?.publishes ?? false,
+    ...(job.traceparent !== null && { traceparent: job.traceparent }),
     ...(lane !== "main" && { lane }),
     ...(task && { task }),
     ...(job.clip && { clip: await clipContract(objects, asset, job.clip, { ...urls, localPath: local }) }),

@@ -1,5 +1,6 @@
 import type { App } from "#app.ts";
 import { BlockedDestination, OutboundFailure, post } from "#lib/network";
+import { activeTraceparent, inSpan, TRACEPARENT } from "#lib/tracing";
 import { httpClientOf } from "#platform/outbound/app-http-client.ts";
 import { bodyOf, type Claimed } from "./claims.ts";
 import { muxBody } from "./mux-format.ts";
@@ -33,7 +34,27 @@ export const unsignedHeaders = (event: string) => ({
 });
 
 /** Signs and sends. Null when `stop` aborted it: that is not a failure of the receiver. */
-export async function attempt(app: App, claimed: Claimed, stop: AbortSignal): Promise<Outcome | null> {
+export function attempt(app: App, claimed: Claimed, stop: AbortSignal): Promise<Outcome | null> {
+  const { tracer } = app;
+  if (!tracer) return send(app, claimed, stop);
+  const { traceparent: parent, event, endpointId, tenantId, id, tries } = claimed;
+  const attributes = {
+    "http.request.method": "POST",
+    "vodbox.event.type": event,
+    "vodbox.webhook.endpoint_id": endpointId,
+    "vodbox.webhook.delivery_id": id,
+    "vodbox.webhook.tries": tries,
+    "vodbox.tenant.id": tenantId,
+  };
+  return inSpan(tracer, "webhook", { kind: "client", attributes, parent, isRemote: true }, async (span) => {
+    const outcome = await send(app, claimed, stop);
+    if (outcome?.responseStatus != null) span.set({ "http.response.status_code": outcome.responseStatus });
+    if (outcome?.error) span.fail(outcome.error.code);
+    return outcome;
+  });
+}
+
+async function send(app: App, claimed: Claimed, stop: AbortSignal): Promise<Outcome | null> {
   const from = performance.now();
   const nothing = { responseStatus: null, responseBody: null };
   const fault = (code: string, message: string, again: boolean) =>
@@ -44,6 +65,7 @@ export async function attempt(app: App, claimed: Claimed, stop: AbortSignal): Pr
       again,
     );
   const { secrets, eventId: id, format } = claimed;
+  const traceparent = activeTraceparent();
   if (secrets === null)
     return fault("secret_unreadable", "The server's signing secret has changed; rotate the secret.", true);
   try {
@@ -53,6 +75,7 @@ export async function attempt(app: App, claimed: Claimed, stop: AbortSignal): Pr
       headers: {
         ...unsignedHeaders(claimed.event),
         ...signatureHeaders({ id, body, secrets, format, now: app.clock.now() }),
+        ...(traceparent !== null && { [TRACEPARENT]: traceparent }),
       },
       body,
       timeoutMs: ATTEMPT_MS,

@@ -30,6 +30,8 @@ export type Claimed = {
   /** JSON, as it was stored. */
   data: string;
   format: EndpointRow["format"];
+  /** The W3C trace context of what caused the event; null: unknown, or traces were off. */
+  traceparent: string | null;
   /** Null when it cannot be decrypted: the server's signing secret has changed. */
   secrets: readonly string[] | null;
 };
@@ -73,6 +75,7 @@ type Due = {
   name: string | null;
   createdAt: number;
   data: string;
+  traceparent: string | null;
 };
 
 /** Claims due deliveries of one endpoint, oldest first; those of a paused one become skipped. */
@@ -85,7 +88,7 @@ export async function claim(tx: Db, app: App, { endpointId, tenantId, limit }: C
   if (!endpoint) return { endpointId, tenantId, claimed: [], more: false };
   if (!endpoint.active) return { endpointId, tenantId, claimed: [], more: await skip(tx, endpointId, now) };
   const due = await tx.all<Due>(sql`
-    SELECT d.id, d.tries, e.event_id AS "eventId", e.type AS event, d.name, e.created_at AS "createdAt", e.data
+    SELECT d.id, d.tries, e.event_id AS "eventId", e.type AS event, d.name, e.created_at AS "createdAt", e.data, e.traceparent
     FROM webhook_deliveries d JOIN events e ON e.id = d.event_id
     WHERE d.endpoint_id = ${endpointId} AND d.status = 'pending' AND d.next_attempt_at <= ${now}
       AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})

@@ -36,6 +36,12 @@ export const SETTINGS = {
     fallback: "",
     about: "reverse proxies (CIDR ranges) whose X-Forwarded-For or Forwarded header is trusted",
   },
+  trust_traceparent: {
+    schema: flag,
+    fallback: "0",
+    about:
+      "1: API clients continue their own traces (`traceparent`), and decide whether they are recorded; otherwise they are links of ours",
+  },
   connections_per_address: {
     schema: integer(1, 1_000_000),
     fallback: "1000",

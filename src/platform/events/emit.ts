@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
 import { randomName } from "#lib/base";
+import { activeTraceparent } from "#lib/tracing";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { events } from "#storage/db/schema.ts";
@@ -31,7 +32,15 @@ export async function insertEvent(
   app: App,
   { tenantId, type, data }: { tenantId: number; type: EventType; data: Record<string, unknown> },
 ): Promise<number> {
-  const values = { eventId: `evt_${randomName(24)}`, tenantId, type, data, createdAt: app.clock.now() };
+  const createdAt = app.clock.now();
+  const values = {
+    eventId: `evt_${randomName(24)}`,
+    tenantId,
+    type,
+    data,
+    createdAt,
+    traceparent: activeTraceparent(),
+  };
   return (await tx.insert(events).values(values).returning({ id: events.id }).get()).id;
 }
 

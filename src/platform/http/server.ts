@@ -22,6 +22,7 @@ import { findReplay, repeatOf, requireRoom, storeResponse } from "./idempotency.
 import { createLimits, type Limits } from "./limits.ts";
 import { metricsOf } from "./metrics.ts";
 import { queueOwner } from "./queue-owner.ts";
+import { inRequestSpan } from "./request-span.ts";
 import { type Context, isBodyRequired, JsonText, type Method, Reply, type Route } from "./route.ts";
 import { streamOf } from "./stream.ts";
 import { validate } from "./validate.ts";
@@ -188,7 +189,11 @@ async function answer(
           return result;
         });
     }
-    const handled = await audited(route, context, addressOf(event), () => admitted(route, context));
+    const work = () => audited(route, context, addressOf(event), () => admitted(route, context));
+    const isDispatched = dispatchedAddress(event.req) !== undefined;
+    const statusOf = (result: unknown) => (result instanceof Response ? result : asReply(route, result)).status;
+    const { tracer } = app;
+    const handled = await (tracer ? inRequestSpan(tracer, route, context, { isDispatched, work, statusOf }) : work());
     // Read after the wait, when the write of the first of two requests has committed.
     const isRepeat = handled instanceof Reply && "idempotent-replayed" in handled.headers;
     const result = isRepeat ? await restored(route, context, handled) : handled;

@@ -8,7 +8,7 @@ const names = (list: string) => list.split(" ");
 
 /** Each imports `base` and libraries before it. */
 const LIBRARIES = names(
-  "base xml executable sandbox network codecs publishing mpegts srt rtmp isobmff subtitles closed-captions search manifests",
+  "base tracing xml executable sandbox network codecs publishing mpegts srt rtmp isobmff subtitles closed-captions search manifests",
 );
 
 /** Each imports features before it. A group (credentials, operations) is one feature. */
@@ -52,11 +52,13 @@ const LAYERS: readonly (readonly string[])[] = [
     "src/local-workers.ts",
     "src/log.ts",
     "src/open.ts",
+    "src/otel.ts",
     "src/routes.ts",
     "src/scheduled-tasks.ts",
     "src/serve.ts",
     "src/systemd.ts",
     "src/tls.ts",
+    "src/tracing.ts",
   ],
   ["cli/"],
 ];

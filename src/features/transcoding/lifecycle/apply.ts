@@ -1,6 +1,7 @@
 import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
 import type { SQLiteColumn, SQLiteUpdateSetSource } from "drizzle-orm/sqlite-core";
 import type { App } from "#app.ts";
+import { activeTraceparent } from "#lib/tracing";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type JobRow, transcodingJobs, type UploadRow } from "#storage/db/schema.ts";
@@ -60,16 +61,22 @@ async function writeJob(
   columns: Changes["job"],
 ): Promise<JobRow | undefined> {
   const now = app.clock.now();
+  const traceparent = activeTraceparent();
   if (change.none !== undefined) {
     const isOfAsset = eq(transcodingJobs.assetId, assetId);
     if (await tx.select({ id: transcodingJobs.id }).from(transcodingJobs).where(isOfAsset).limit(1).get()) return;
-    const values = { ...(columns as NewJob), status: change.none, createdAt: now, updatedAt: now };
+    const values = { ...(columns as NewJob), traceparent, status: change.none, createdAt: now, updatedAt: now };
     return tx.insert(transcodingJobs).values(values).returning().get();
   }
   const { status } = transcodingJobs;
   return tx
     .update(transcodingJobs)
-    .set({ ...columns, status: afterwards(status, change), updatedAt: now })
+    .set({
+      ...columns,
+      ...(traceparent !== null && Object.values(change).includes("queued") && { traceparent }),
+      status: afterwards(status, change),
+      updatedAt: now,
+    })
     .where(and(eq(transcodingJobs.id, jobId ?? -1), inArray(status, keysOf(change) as JobStatus[])))
     .returning()
     .get();
