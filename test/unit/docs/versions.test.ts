@@ -21,7 +21,7 @@ test("every program that reports the version of vodbox reports that of package.j
 
 test("the changelog begins with this version, and no page or file for deployment names another one", () => {
   expect(/^## (\S+)/m.exec(read("CHANGELOG.md"))?.[1]).toBe(version);
-  const files = ["README.md", ...globSync(["docs/**/*.md", "deploy/*"], { cwd: root })];
+  const files = ["README.md", ...globSync(["docs/**/*.md", "deploy/*.*", "deploy/helm/**/*.*"], { cwd: root })];
   const named = files.flatMap((path) =>
     [...read(path).matchAll(/vodbox[-_:](?:\$\{\w+:-)?(\d+\.\d+\.\d+)/g)].map(([, found]) => `${path} ${found}`),
   );
