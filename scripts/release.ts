@@ -1,4 +1,14 @@
-import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { writeAssets } from "./build/assets.ts";
@@ -14,6 +24,7 @@ import type { Wish } from "./ffmpeg/build.ts";
 import { STAGES } from "./ffmpeg/components.ts";
 import { targetFor } from "./ffmpeg/recipe.ts";
 import { installBuildPackages } from "./ffmpeg/source.ts";
+import { writeChart } from "./release/chart.ts";
 import { sha256, writeChecksums } from "./release/checksums.ts";
 import { writeDeb } from "./release/deb/deb.ts";
 import { writeImage } from "./release/image/image.ts";
@@ -54,7 +65,9 @@ async function main(): Promise<void> {
     const script = join(unfinished, "install.sh");
     writeFileSync(script, installer(values["base-url"] ?? ""));
     chmodSync(script, 0o755);
-    cpSync(join(paths.root, "deploy"), unfinished, { recursive: true });
+    for (const name of globSync("*.*", { cwd: join(paths.root, "deploy") }))
+      cpSync(join(paths.root, "deploy", name), join(unfinished, name));
+    await step("Helm chart", () => writeChart(unfinished));
     await writeChecksums(unfinished);
     // Only a complete release gets the name.
     rmSync(out, { recursive: true, force: true });

@@ -59,7 +59,15 @@ test("SHA256SUMS lists every file of the release", () => {
   const ofPython = [`vodbox-${own.version}-py3-none-any.whl`, `vodbox-${own.version}.tar.gz`];
   const clients = [...ofPython, ...["client", "react"].map((name) => `vodbox-${name}-${own.version}.tgz`)];
   const deploy = ["alerts.yml", "compose.workers.yaml", "compose.yaml", "grafana.json", "prometheus.yml"];
-  const expected = ["SHA256SUMS", "install.sh", ...clients, ...debs, ...others, ...deploy];
+  const expected = [
+    "SHA256SUMS",
+    "install.sh",
+    `vodbox-helm-${own.version}.tgz`,
+    ...clients,
+    ...debs,
+    ...others,
+    ...deploy,
+  ];
   expect(readdirSync(folder).sort()).toEqual(expected.sort());
 });
 

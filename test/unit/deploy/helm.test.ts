@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ScaledObject } from "@kubernetes-models/keda/keda.sh/v1alpha1";
 import { Ajv } from "ajv";
@@ -9,8 +10,10 @@ import ts from "typescript-5";
 import { describe, expect, test } from "vitest";
 import { envName, SETTINGS } from "#platform/config/settings.ts";
 import { own, paths } from "#scripts/build/paths.ts";
+import { writeChart } from "#scripts/release/chart.ts";
 import { CACHE, DATA, USER } from "#scripts/release/image/base.ts";
 import { testApp } from "#test/support/app.ts";
+import { emptyFolder } from "#test/support/folder.ts";
 import { type Manifest, merged, readChart } from "#test/support/helm.ts";
 import { run } from "#test/support/process.ts";
 
@@ -239,6 +242,17 @@ test("the chart is of this version, and names what the program has", async () =>
   const { text } = await app.call("GET", "/metrics", { admin: app.admin });
   for (const state of states.split("|")) expect(text).toContain(`${metric}{state="${state}"}`);
   await app.close();
+});
+
+test("a release has the chart as one file, always the same", async () => {
+  const out = emptyFolder();
+  const file = await writeChart(out);
+  const first = readFileSync(file);
+  execFileSync("tar", ["-xzf", file, "-C", out]);
+  expect(readChart(join(out, "vodbox")).texts(required)).toEqual(texts(required));
+  expect(readdirSync(join(out, "vodbox")).sort()).toEqual(readdirSync(folder).sort());
+  await writeChart(out);
+  expect(readFileSync(file).equals(first)).toBe(true);
 });
 
 test("names are cut to what Kubernetes allows, and notes name what there is", () => {
