@@ -9,10 +9,14 @@ import { generateClient } from "./generate.ts";
 const PACKAGES = [
   { folder: "typescript", file: "vodbox-client", generated: ["api.d.ts", "methods.ts", "operations.ts"] },
   { folder: "react", file: "vodbox-react", generated: [] },
+  { folder: "vue", file: "vodbox-vue", generated: [] },
 ] as const;
 type Package = (typeof PACKAGES)[number];
 
-/** Writes `vodbox-client-<version>.tgz` and `vodbox-react-<version>.tgz` to `out`; returns their paths. */
+/** What the components for React and Vue have in common; each package contains it. */
+const PLAYER = "player";
+
+/** Writes `vodbox-client-<version>.tgz` and the like to `out`; returns their paths. */
 export const packClients = (out: string): Promise<string[]> =>
   // A release and a test may do so at the same time, in the same working directory.
   withLock(join(paths.root, "build/clients/lock"), async () => {
@@ -29,6 +33,9 @@ async function pack({ folder, file, generated }: Package, out: string): Promise<
   rmSync(work, { recursive: true, force: true });
   const sources = join(work, "src");
   for (const name of globSync("**/*.ts", { cwd: source })) copyCode(join(source, name), join(sources, name));
+  if (folder !== "typescript")
+    for (const name of globSync("*.ts", { cwd: join(source, "..", PLAYER) }))
+      copyCode(join(source, "..", PLAYER, name), join(sources, PLAYER, name));
   for (const name of generated) copyCode(join(paths.root, "build/client", name), join(sources, "generated", name));
   await compile(work, folder === "typescript" ? ["node"] : []);
   const manifest = JSON.parse(readFileSync(join(source, "package.json"), "utf8"));
@@ -45,7 +52,8 @@ async function pack({ folder, file, generated }: Package, out: string): Promise<
 function copyCode(from: string, to: string): void {
   const text = readFileSync(from, "utf8")
     .replaceAll(/"((?:\.\.\/)*?)\.\.\/\.\.\/\.\.\/build\/client\//g, (_, up) => `"${up || "./"}generated/`)
-    .replaceAll('"../../src/clients/typescript/', '"../');
+    .replaceAll('"../../src/clients/typescript/', '"../')
+    .replaceAll(`"../${PLAYER}/`, `"./${PLAYER}/`);
   mkdirSync(join(to, ".."), { recursive: true });
   writeFileSync(to, text);
 }

@@ -20,11 +20,27 @@ export async function bundled(
     format: "iife",
     globalName: "program",
     logLevel: "silent",
-    define: { "process.env.NODE_ENV": '"development"' },
-    plugins: react ? [named(react)] : [],
+    define: {
+      "process.env.NODE_ENV": '"development"',
+      // Vue's own; it warns when they are not defined.
+      __VUE_OPTIONS_API__: "true",
+      __VUE_PROD_DEVTOOLS__: "false",
+      __VUE_PROD_HYDRATION_MISMATCH_DETAILS__: "false",
+    },
+    plugins: react ? [named(react)] : [vue],
   });
   return outputFiles[0]?.text ?? "";
 }
+
+/** Vue as it is installed here. */
+const vue: Plugin = {
+  name: "vue",
+  setup(builder) {
+    builder.onResolve({ filter: /^vue(\/server-renderer)?$/ }, ({ path, kind, pluginData }) =>
+      pluginData === vue ? undefined : builder.resolve(path, { kind, resolveDir: paths.root, pluginData: vue }),
+    );
+  },
+};
 
 /** `react-dom-18` imports `react` by that name, and must get the version that belongs to it. */
 const named = (names: React): Plugin => ({

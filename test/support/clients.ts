@@ -10,8 +10,10 @@ import { newFolder } from "./folder.ts";
 const SOURCES = ["src/**", "scripts/clients/**", "package.json", "tsconfig*.json"];
 const out = join(paths.root, "dist");
 
+export type ClientPackage = "client" | "react" | "vue";
+
 /** Path of a packed client package, which is written when it is missing or older than its sources. */
-export async function clientPackage(name: "client" | "react"): Promise<string> {
+export async function clientPackage(name: ClientPackage): Promise<string> {
   const file = join(out, `vodbox-${name}-${own.version}.tgz`);
   await withLock(join(paths.root, "build/clients.lock"), async () => {
     const packedAt = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
@@ -24,7 +26,7 @@ export async function clientPackage(name: "client" | "react"): Promise<string> {
 }
 
 /** A new directory in which the packages are installed as a user would, without a registry. The caller deletes it. */
-export async function installedClients(...names: ("client" | "react")[]): Promise<string> {
+export async function installedClients(...names: ClientPackage[]): Promise<string> {
   const folder = newFolder();
   writeFileSync(join(folder, "package.json"), '{"name": "user", "private": true, "type": "module"}');
   const files: string[] = [];

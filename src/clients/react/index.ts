@@ -10,17 +10,13 @@ import {
   useImperativeHandle,
   useRef,
 } from "react";
-import { attributesOf, type PlayerAttributes } from "./attributes.ts";
-import { EVENTS, type EventProps, type PlayerError } from "./events.ts";
-import { loadPlayer } from "./load-player.ts";
+import { attributesOf, type PlayerAttributes } from "../player/attributes.ts";
+import type { SvcPlayerElement } from "../player/element.ts";
+import { EVENTS, type EventProps } from "../player/events.ts";
+import { loadPlayer } from "../player/load-player.ts";
 
-export type { PlayerError } from "./events.ts";
-
-/** `<svc-player>`: it behaves like a media element. */
-export type SvcPlayerElement = Omit<HTMLVideoElement, "error"> & {
-  readonly error: PlayerError | null;
-  token: string | null;
-};
+export type { SvcPlayerElement } from "../player/element.ts";
+export type { PlayerError } from "../player/events.ts";
 
 export type VodboxPlayerProps = PlayerAttributes &
   EventProps & {

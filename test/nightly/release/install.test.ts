@@ -57,7 +57,7 @@ test("SHA256SUMS lists every file of the release", () => {
     ["", ".oci.tar", ".cdx.json"].map((suffix) => `vodbox-${own.version}-linux-${arch}${suffix}`),
   );
   const ofPython = [`vodbox-${own.version}-py3-none-any.whl`, `vodbox-${own.version}.tar.gz`];
-  const clients = [...ofPython, ...["client", "react"].map((name) => `vodbox-${name}-${own.version}.tgz`)];
+  const clients = [...ofPython, ...["client", "react", "vue"].map((name) => `vodbox-${name}-${own.version}.tgz`)];
   const deploy = ["alerts.yml", "compose.workers.yaml", "compose.yaml", "grafana.json", "prometheus.yml"];
   const expected = [
     "SHA256SUMS",

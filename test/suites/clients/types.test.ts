@@ -9,7 +9,7 @@ import { removeFolder } from "#test/support/folder.ts";
 
 let folder: string;
 beforeAll(async () => {
-  folder = await installedClients("client", "react");
+  folder = await installedClients("client", "react", "vue");
 });
 afterAll(() => removeFolder(folder));
 
@@ -115,9 +115,34 @@ ref.current?.play().then(() => ref.current?.error?.reason.trim());
     ).toEqual(["4"]);
 });
 
+test("the types of the Vue component accept its properties and events, and refuse others", () => {
+  const options = { ...IN_BROWSER, paths: { vue: [join(paths.modules, "vue")] } };
+  const program = (props: string) =>
+    `import { h, ref } from "vue";
+import { VodboxPlayer, type VodboxPlayerInstance } from "@vodbox/vue";
+const player = ref<VodboxPlayerInstance | null>(null);
+export const node = () => h(VodboxPlayer, ${props});
+player.value?.element?.play().then(() => player.value?.element?.error?.reason.trim());
+`;
+  const right =
+    "{ playbackId: 1, muted: true, onTimeUpdate() {}, onTokenExpiring: (e) => e.detail.expiresAt.getTime() }";
+  for (const props of [right, '{ live: "stage", token: "t", class: "wide" }'])
+    expect(errorsOf(program(props), options), props).toEqual([]);
+  for (const wrong of [
+    "{ muted: true }",
+    "{ playbackId: 1, live: 'stage' }",
+    "{ playbackId: 1, startTime: '5' }",
+    "{ playbackId: 1, onError: (e) => e.detail.nothing }",
+  ])
+    expect(
+      errorsOf(program(wrong), options).map((each) => each.split(" ")[0]),
+      wrong,
+    ).toEqual(["4"]);
+});
+
 describe("the packages", () => {
   test("have our version, licence and no dependencies", async () => {
-    for (const name of ["client", "react"] as const) {
+    for (const name of ["client", "react", "vue"] as const) {
       const root = join(folder, "node_modules/@vodbox", name);
       const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
       expect(manifest).toMatchObject({ name: `@vodbox/${name}`, version: own.version, license: "MIT" });

@@ -43,7 +43,7 @@ export type PlayerAttributes = Played & {
 };
 
 /**
- * React 19 sets properties of a custom element that has them, and before the player is in the page these have no effect;
+ * React 19 and Vue set properties of a custom element that has them, and before the player is in the page these have no effect;
  * React 18 always sets attributes. In capitals the name is the same attribute for HTML, and no property.
  */
 const ATTRIBUTES = {
