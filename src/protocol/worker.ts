@@ -354,6 +354,12 @@ const contract = v.object({
     v.boolean(),
     v.description("Whether this is a task that publishes before the job is complete"),
   ),
+  traceparent: v.optional(
+    v.pipe(
+      v.string(),
+      v.description("W3C trace context: send it with `complete`, `publish` and `fail`, or that of your span"),
+    ),
+  ),
   lane: v.optional(
     v.pipe(v.picklist(["light", "urgent", "captions"]), v.description("Of the claim, unless it was `main`")),
   ),

@@ -176,6 +176,27 @@ describe("the trace of a client", () => {
     expect(anyone.status).toBe(404);
   });
 
+  test("through Mux's API is a link too, and the requests that it becomes are below it", async () => {
+    const { traces, server, key } = await scene({});
+    const { asset } = await uploaded(server, key);
+    const answer = await server.call("PATCH", `/mux/video/v1/assets/${asset.id}`, {
+      headers: {
+        authorization: `Basic ${Buffer.from(`any:${key}`).toString("base64")}`,
+        traceparent: traceparent(),
+      },
+      body: { passthrough: "mine" },
+    });
+    expect(answer.status, answer.text).toBe(200);
+    const outer = await spanNamed(traces, "PATCH /mux/**:path");
+    const inner = await spanNamed(traces, "PATCH /api/v1/assets/:id/tags");
+    expect(pathOf(traces, inner)).toEqual([inner.name, outer.name]);
+    expect([outer.traceId === TRACE, outer.links.map(({ traceId }) => traceId), inner.links]).toEqual([
+      false,
+      [TRACE],
+      [],
+    ]);
+  });
+
   test("of an import continues in the server", async () => {
     const { traces, server, key } = await scene({ VODBOX_TRUST_TRACEPARENT: "1" });
     const cwd = emptyFolder();
