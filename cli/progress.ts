@@ -33,16 +33,16 @@ export function showProgress(title: string, { silentMs = 0 }: { silentMs?: numbe
     };
   }
   const began = Date.now();
-  let toldAt = 0;
+  let reportedAt = 0;
   return {
     update(fraction, stage = "") {
-      if (Date.now() - began < silentMs || Date.now() - toldAt < LINE_EVERY_MS) return;
-      toldAt = Date.now();
+      if (Date.now() - began < silentMs || Date.now() - reportedAt < LINE_EVERY_MS) return;
+      reportedAt = Date.now();
       process.stderr.write(`${title}: ${Math.round(fraction * 100)} % ${stage}\n`);
     },
     done(whole = true) {
       // A failure prints its own message.
-      if (whole && toldAt > 0) process.stderr.write(`${title}: done\n`);
+      if (whole && reportedAt > 0) process.stderr.write(`${title}: done\n`);
     },
   };
 }

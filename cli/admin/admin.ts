@@ -13,7 +13,7 @@ import {
 import type { ConnectOptions } from "../connect.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
 import type { CommandContext } from "./command-context.ts";
-import { withBroadcasts } from "./live-options.ts";
+import { withStreams } from "./live-options.ts";
 
 /** The admin token comes from VODBOX_ADMIN_TOKEN, because arguments are visible to all users of the machine. */
 const SERVER = ["--server <URL>", "URL of a server, with its token in VODBOX_ADMIN_TOKEN (VODBOX_SERVER)"] as const;
@@ -292,13 +292,13 @@ function addLive(admin: Command): void {
     .option("--name <N>", "display name; default: the channel name")
     .option("--playback-policy <P>", `${alternatives(PLAYBACK_POLICIES)}; default: the tenant's`)
     .option("--publisher <USER>", "the only user name that is allowed to publish");
-  withBroadcasts(create);
+  withStreams(create);
   operation(live, "show <channel>", "show a channel, by name or id", channels, "show");
   const update = operation(live, "update <channel>", "update a channel, by name or id", channels, "update")
     .option("--name <N>", "display name")
     .option("--playback-policy <P>", alternatives(PLAYBACK_POLICIES))
     .option("--publisher <USER>", 'the only user name that is allowed to publish; "" allows any');
-  withBroadcasts(update);
+  withStreams(update);
   operation(live, "list", "list channels, newest first", channels, "list").option(
     "--tenant <T>",
     "tenant, by id or slug",

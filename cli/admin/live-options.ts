@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 
 /** How a server treats broadcasts to a channel. A running one keeps what it began with. */
-export const withBroadcasts = (command: Command): Command =>
+export const withStreams = (command: Command): Command =>
   command
     .option("--record <on|off>", "broadcasts become assets; on for new channels")
     .option("--enabled <on|off>", "whether publishers are accepted; off ends a running stream too")

@@ -75,11 +75,11 @@ const LINE_EVERY_MS = 3000;
 
 /** Prints nothing for work that takes almost no time. */
 function showLines() {
-  let toldAt = Date.now();
+  let reportedAt = Date.now();
   return {
     update(fraction: number, stage = "", title = "Uploading") {
-      if (Date.now() - toldAt < LINE_EVERY_MS) return;
-      toldAt = Date.now();
+      if (Date.now() - reportedAt < LINE_EVERY_MS) return;
+      reportedAt = Date.now();
       process.stderr.write(`${title}: ${Math.round(fraction * 100)} % ${stage}\n`);
     },
     done() {},

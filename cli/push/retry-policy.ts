@@ -38,7 +38,7 @@ export function retryPolicy(waitMs: number | null = null, report: (sentence: str
   const longestMs = Math.max(MAX_RETRY_MS, waitMs ?? 0);
   // A server that never responded is more likely a wrong URL, unless waiting was requested.
   let lastAnswerAt: number | null = null;
-  let toldAt = Number.NEGATIVE_INFINITY;
+  let reportedAt = Number.NEGATIVE_INFINITY;
   const progressed = () => {
     lastAnswerAt = Date.now();
   };
@@ -48,8 +48,8 @@ export function retryPolicy(waitMs: number | null = null, report: (sentence: str
   };
   const reportWait = (message: string) => {
     const now = Date.now();
-    if (waitMs === null || now - toldAt < TELL_EVERY_MS) return;
-    toldAt = now;
+    if (waitMs === null || now - reportedAt < TELL_EVERY_MS) return;
+    reportedAt = now;
     const until = new Date(deadline()).toISOString().slice(0, 19);
     // Only its first sentence: the rest is advice for users who do not wait.
     const [reason = message] = message.split(/\.(?:\s|$)/);

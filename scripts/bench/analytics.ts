@@ -96,8 +96,8 @@ async function fill(data: string, events: number): Promise<void> {
     const views = viewsOf(app);
     const viewsAnHour = Math.ceil(events / EVENTS_A_VIEW / HOURS);
     let view = 0;
-    for (let told = 0; told < events; now += HOUR_MS) {
-      for (let n = 0; n < viewsAnHour && told < events; n++, view++) {
+    for (let reported = 0; reported < events; now += HOUR_MS) {
+      for (let n = 0; n < viewsAnHour && reported < events; n++, view++) {
         const at = now - (n % 60) * 60_000;
         const asset = { id: 1 + (view % ASSETS), tenantId: 1, durationSeconds: 200 };
         const one = { asset_id: asset.id, session_id: `s${view}`, viewer_id: `v${(view * 7919) % VIEWERS}` };
@@ -114,7 +114,7 @@ async function fill(data: string, events: number): Promise<void> {
           })),
           { device: "desktop", country: "DE", referrer: "example.com" },
         );
-        told += EVENTS_A_VIEW;
+        reported += EVENTS_A_VIEW;
       }
       await views.flush();
       if (now > begin + HOURS * HOUR_MS) throw new Error("More hours than there are");

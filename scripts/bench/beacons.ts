@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ADMIN, call, startReference, startVodbox, tenantWithKey, workFolder, wrk } from "./processes.ts";
-import { compare, inTurn, type Result } from "./result.ts";
+import { alternately, compare, type Result } from "./result.ts";
 
 const ROUNDS = 5;
 const LOAD = { connections: 64, seconds: 4 };
@@ -44,7 +44,7 @@ export async function benchBeacons(): Promise<Result[]> {
     const script = join(work.path, "beacons.lua");
     writeFileSync(script, SCRIPT);
     const reference = await startReference("take");
-    const samples = await inTurn(ROUNDS, {
+    const samples = await alternately(ROUNDS, {
       ours: async () => (await wrk(`${server.base}/api/v1/playback_events`, { ...LOAD, script })).requests,
       theirs: async () => (await wrk(reference.base, { ...LOAD, script })).requests,
     }).finally(reference.stop);

@@ -17,7 +17,7 @@ import {
   workFolder,
   wrk,
 } from "./processes.ts";
-import { compare, inTurn, type Result } from "./result.ts";
+import { alternately, compare, type Result } from "./result.ts";
 
 const run = promisify(execFile);
 const GIB = 2 ** 30;
@@ -70,7 +70,7 @@ export async function benchPut(bytes = PUT_BYTES): Promise<Result[]> {
       await run("sync");
       return seconds;
     };
-    const samples = await inTurn(3, {
+    const samples = await alternately(3, {
       async ours() {
         const session = await call<{ upload_url: string }>(server.base, "POST", "/api/v1/uploads/initiate", body, {
           "x-api-key": key,
@@ -153,7 +153,7 @@ async function againstNginx(name: string, { load, atLeast, env = {} }: Against):
   writeFileSync(join(nginx.www, "segment.m4s"), segment);
   try {
     const { folder } = await publish(server.base, { "segment.m4s": segment });
-    const samples = await inTurn(5, {
+    const samples = await alternately(5, {
       ours: async () => (await wrk(`${folder}segment.m4s`, load)).bytes / GIB,
       theirs: async () => (await wrk(`${nginx.base}/segment.m4s`, load)).bytes / GIB,
     });

@@ -8,7 +8,7 @@ import { createSafeHttpClient, post } from "#lib/network";
 import { loadConfig } from "#platform/config/load.ts";
 import { openApp } from "#src/open.ts";
 import { startReference, workFolder } from "./processes.ts";
-import { compare, inTurn, type Result } from "./result.ts";
+import { alternately, compare, type Result } from "./result.ts";
 
 const ROUNDS = 5;
 const ENDPOINTS = 20;
@@ -40,7 +40,7 @@ export async function benchDeliveries(): Promise<Result[]> {
     });
     const door = createSafeHttpClient({ allowCidrs: ALLOW });
     const rate = (from: number) => (COUNT * 1000) / (performance.now() - from);
-    const samples = await inTurn(ROUNDS, {
+    const samples = await alternately(ROUNDS, {
       async ours() {
         await fill();
         const from = performance.now();

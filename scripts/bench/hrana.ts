@@ -7,7 +7,7 @@ import type { HranaStream } from "#storage/db/hrana-stream.ts";
 import { type Step, toError, toResult, toWire } from "#storage/db/hrana-wire.ts";
 import { startSqld } from "../sqld.ts";
 import { workFolder } from "./processes.ts";
-import { compare, inTurn, type Result } from "./result.ts";
+import { alternately, compare, type Result } from "./result.ts";
 
 const ROUNDS = 5;
 const ROUND_MS = 2000;
@@ -40,12 +40,15 @@ export async function benchHrana(): Promise<Result[]> {
       results.push(
         compare(
           `a transaction of ${WRITES} inserts, ${transport}`,
-          await inTurn(ROUNDS, { ours: () => rate(1, ours, write), theirs: () => rate(1, theirs, writeByLibrary) }),
+          await alternately(ROUNDS, {
+            ours: () => rate(1, ours, write),
+            theirs: () => rate(1, theirs, writeByLibrary),
+          }),
           ABOUT,
         ),
         compare(
           `a query of ${ROWS} rows, ${READERS} at once, ${transport}`,
-          await inTurn(ROUNDS, {
+          await alternately(ROUNDS, {
             ours: () => rate(READERS, ours, read),
             theirs: () => rate(READERS, theirs, readByLibrary),
           }),

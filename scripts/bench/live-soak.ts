@@ -124,9 +124,9 @@ class Soaked {
 
   publish(): void {
     const { video, output = [] } = this.kind;
-    const picture = ["-re", "-f", "lavfi", "-i", "testsrc2=s=320x180:r=30"];
+    const testVideo = ["-re", "-f", "lavfi", "-i", "testsrc2=s=320x180:r=30"];
     const tone = ["-re", "-f", "lavfi", "-i", "sine=r=48000"];
-    const args = [...(video ? picture : []), ...tone, ...(video ?? []), "-c:a", "aac", "-b:a", "64k", ...output];
+    const args = [...(video ? testVideo : []), ...tone, ...(video ?? []), "-c:a", "aac", "-b:a", "64k", ...output];
     this.#publisher = spawn(FFMPEG, ["-nostdin", "-v", "error", ...args, ...this.#target], {
       stdio: ["ignore", "ignore", "inherit"],
     });

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { memoryOf, type Running, startReference, startVodbox, tenantWithKey, workFolder, wrk } from "./processes.ts";
-import { compare, inTurn, type Result } from "./result.ts";
+import { alternately, compare, type Result } from "./result.ts";
 
 const CHANNELS = 100_000;
 const ROWS = 10_000;
@@ -44,8 +44,8 @@ export async function benchLive(): Promise<Result[]> {
     };
     const sides = { ours: () => waitOf(server.base), theirs: () => waitOf(reference.base) };
     await sides.ours();
-    const alone = await inTurn(ROUNDS, sides);
-    const beside = await whileImporting(server, key, () => inTurn(ROUNDS, sides)).finally(reference.stop);
+    const alone = await alternately(ROUNDS, sides);
+    const beside = await whileImporting(server, key, () => alternately(ROUNDS, sides)).finally(reference.stop);
     const about = { reference: "raw node:http in the same place", unit: "ms", bar: { atMost: 3 } };
     return [
       compare(`live/auth of ${CHANNELS} channels, 64 connections, p99`, alone, about),

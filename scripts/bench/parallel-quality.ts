@@ -18,14 +18,14 @@ const CLIP = process.env.VODBOX_BENCH_CLIP;
 const GOPS = [2, 10];
 
 /** Noise that takes the bitrate of the largest rendition to its maximum. */
-const PICTURE = ["-f", "lavfi", "-i", `testsrc2=size=1280x720:rate=25:duration=${SECONDS},noise=alls=6:allf=t`];
+const TEST_VIDEO = ["-f", "lavfi", "-i", `testsrc2=size=1280x720:rate=25:duration=${SECONDS},noise=alls=6:allf=t`];
 
 /** The same video for all GOPs. */
 async function makeSource(path: string, gopSeconds: number): Promise<void> {
   const frames = String(gopSeconds * 25);
   const gop = ["-g", frames, "-keyint_min", frames, "-sc_threshold", "0"];
   const video = ["-map", "0:v:0", "-c:v", "libx264", "-preset", "ultrafast", "-crf", "8", ...gop];
-  const input = CLIP ? ["-i", CLIP, "-vf", "fps=25"] : PICTURE;
+  const input = CLIP ? ["-i", CLIP, "-vf", "fps=25"] : TEST_VIDEO;
   await run("ffmpeg", ["-nostdin", "-y", "-v", "error", ...input, ...video, "-pix_fmt", "yuv420p", path]);
 }
 

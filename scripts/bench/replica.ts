@@ -9,7 +9,7 @@ import { localStore } from "#storage/objects/local.ts";
 import { urlSigning } from "#storage/objects/url-signing.ts";
 import { insertAssets } from "#test/support/many-assets.ts";
 import { ADMIN, call, EXECUTABLE, type Running, startVodbox, tenantWithKey, workFolder, wrk } from "./processes.ts";
-import { compare, inTurn, median, type Result } from "./result.ts";
+import { alternately, compare, median, type Result } from "./result.ts";
 
 const run = promisify(execFile);
 const ROUNDS = 5;
@@ -47,7 +47,7 @@ async function benchThroughput(): Promise<Result> {
       const url = `${base}/api/v1/admin/tenants/${tenantId}`;
       return (await wrk(url, { ...LOAD, script, headers: { "x-svc-admin-token": ADMIN } })).requests;
     };
-    const samples = await inTurn(ROUNDS, {
+    const samples = await alternately(ROUNDS, {
       ours: () => measure(servers.ours),
       theirs: () => measure(servers.theirs),
     });

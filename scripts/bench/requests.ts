@@ -5,7 +5,7 @@ import Sqlite from "libsql";
 import { migrate } from "#storage/db/migrate.ts";
 import { openDatabase } from "#storage/db/open.ts";
 import { ADMIN, call, startReference, startVodbox, tenantWithKey, workFolder, wrk } from "./processes.ts";
-import { compare, inTurn, type Result } from "./result.ts";
+import { alternately, compare, type Result } from "./result.ts";
 
 const ROUNDS = 5;
 const LOAD = { connections: 64, seconds: 4 };
@@ -32,7 +32,7 @@ export async function benchReads({ rounds, seconds }: Effort = FULL): Promise<Re
     const load = { connections: LOAD.connections, seconds };
     const size = (await (await fetch(url, { headers })).text()).length;
     const reference = await startReference("json", [String(size)]);
-    const samples = await inTurn(rounds, {
+    const samples = await alternately(rounds, {
       ours: async () => (await wrk(url, { ...load, headers })).requests,
       theirs: async () => (await wrk(reference.base, load)).requests,
       page: async () => (await wrk(`${list}?limit=${PAGE}`, { ...load, headers })).requests,
@@ -79,7 +79,7 @@ export async function benchPatch({ rounds, seconds }: Effort = FULL): Promise<Re
     );
     const url = `${server.base}/api/v1/admin/tenants/${tenantId}`;
     const load = { connections: LOAD.connections, seconds, script };
-    const samples = await inTurn(rounds, {
+    const samples = await alternately(rounds, {
       ours: async () => (await wrk(url, { ...load, headers: { "x-svc-admin-token": ADMIN } })).requests,
       theirs: async () => (await wrk(reference.base, load)).requests,
     }).finally(reference.stop);
@@ -111,7 +111,7 @@ async function benchQueue(folder: string): Promise<Result> {
   bare.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${TABLE}`);
   const update = bare.prepare("UPDATE rows SET name = ?, updated_at = ? WHERE id = 1");
   const rate = (count: number, from: number) => (count * 1000) / (performance.now() - from);
-  const samples = await inTurn(ROUNDS, {
+  const samples = await alternately(ROUNDS, {
     async ours() {
       const from = performance.now();
       let count = 0;

@@ -55,7 +55,7 @@ export function compare(
 }
 
 /** Runs all of them `rounds` times, in alternating order, so that a slow moment affects them alike. */
-export async function inTurn<K extends string>(
+export async function alternately<K extends string>(
   rounds: number,
   measures: Record<K, () => Promise<number>>,
 ): Promise<Record<K, number[]>> {

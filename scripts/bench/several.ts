@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { ADMIN, call, type Running, startVodbox, tenantWithKey, workFolder, wrk } from "./processes.ts";
-import { compare, inTurn, type Result } from "./result.ts";
+import { alternately, compare, type Result } from "./result.ts";
 
 const ROUNDS = 5;
 const LOAD = { connections: 64, seconds: 4 };
@@ -20,8 +20,8 @@ export async function benchSeveral(): Promise<Result[]> {
     const ours = await loadsOf(several, work.path);
     const theirs = await loadsOf(one, work.path);
     const about = (atLeast: number) => ({ reference: "one process", unit: "requests/s", bar: { atLeast } });
-    const reads = await inTurn(ROUNDS, { ours: ours.read, theirs: theirs.read });
-    const writes = await inTurn(ROUNDS, { ours: ours.write, theirs: theirs.write });
+    const reads = await alternately(ROUNDS, { ours: ours.read, theirs: theirs.read });
+    const writes = await alternately(ROUNDS, { ours: ours.write, theirs: theirs.write });
     return [
       compare(`${count} processes: GET /api/v1/assets/{id}, 64 connections`, reads, about(1.3)),
       compare(`${count} processes: durable PATCH, 64 connections`, writes, about(0.8)),

@@ -85,21 +85,21 @@ async function tell(base: string, pid: number, seconds: number): Promise<void> {
     ([, kind, bytes]) => [kind, Number(bytes)] as const,
   );
   const resident = (["RssAnon", "RssFile"] as const).map((field) => [field, memoryOf(pid, field)] as const);
-  const told = [...parts, ...resident].map(([name, bytes]) => `${name} ${Math.round(bytes / MEBIBYTE)}`);
-  process.stderr.write(`soak, ${Math.round(seconds)} s: ${told.join(", ")} MiB\n`);
+  const reported = [...parts, ...resident].map(([name, bytes]) => `${name} ${Math.round(bytes / MEBIBYTE)}`);
+  process.stderr.write(`soak, ${Math.round(seconds)} s: ${reported.join(", ")} MiB\n`);
 }
 
 export async function makeClip(path: string): Promise<void> {
   const { ffmpeg } = await chooseTools(process.arch as "x64");
   const lavfi = (text: string) => ["-f", "lavfi", "-i", text];
-  const picture = lavfi("testsrc2=size=640x360:rate=25:duration=4");
+  const testVideo = lavfi("testsrc2=size=640x360:rate=25:duration=4");
   const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-c:a", "aac"];
   await run(ffmpeg, [
     "-nostdin",
     "-loglevel",
     "error",
     "-y",
-    ...picture,
+    ...testVideo,
     ...lavfi("sine=duration=4"),
     ...encoder,
     path,

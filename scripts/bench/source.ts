@@ -17,7 +17,12 @@ export async function makeSource(ffmpeg: string, path: string, options: SourceOp
   const bitrate = String(
     Math.round((isFit ? 4e6 : 12e6) * Math.min(1, Math.max(0.25, (width * height) / (1920 * 1080)))),
   );
-  const picture = ["-f", "lavfi", "-i", `testsrc2=size=${size}:rate=30:duration=${unique},noise=alls=${isFit ? 2 : 8}`];
+  const testVideo = [
+    "-f",
+    "lavfi",
+    "-i",
+    `testsrc2=size=${size}:rate=30:duration=${unique},noise=alls=${isFit ? 2 : 8}`,
+  ];
   const audio = ["-f", "lavfi", "-i", `sine=frequency=330:beep_factor=4:sample_rate=48000:duration=${unique}`];
   const gop = ["-g", String(gopSeconds * 30), "-sc_threshold", "0", "-bf", "0"];
   const video = [
@@ -34,7 +39,7 @@ export async function makeSource(ffmpeg: string, path: string, options: SourceOp
   ];
   const quiet = ["-nostdin", "-y", "-loglevel", "error"];
   const once = seconds > unique ? `${path}.once.mp4` : path;
-  await run(ffmpeg, [...quiet, ...picture, ...audio, ...video, "-c:a", "aac", once]);
+  await run(ffmpeg, [...quiet, ...testVideo, ...audio, ...video, "-c:a", "aac", once]);
   if (once === path) return;
   const repeats = String(Math.ceil(seconds / unique) - 1);
   await run(ffmpeg, [...quiet, "-stream_loop", repeats, "-i", once, "-c", "copy", "-t", String(seconds), path]);

@@ -4,7 +4,7 @@ import { recognize } from "#platform/outbound/transcribe/whisper/recognize.ts";
 import { toneFile } from "#test/support/whisper/audio.ts";
 import { testModel } from "#test/support/whisper/model.ts";
 import { workFolder } from "./processes.ts";
-import { compare, inTurn, type Result } from "./result.ts";
+import { alternately, compare, type Result } from "./result.ts";
 
 const AUDIO_SECONDS = 29;
 const ROUNDS = 3;
@@ -34,7 +34,7 @@ export async function benchSpeech(): Promise<Result[]> {
         await recognize(audio, { model, threads: 1, processor });
         return (performance.now() - startedAt) / 1000;
       };
-      const samples = await inTurn(ROUNDS, {
+      const samples = await alternately(ROUNDS, {
         ours: seconds(new Set(["avx2", "fma", "f16c"])),
         theirs: seconds(new Set()),
       });

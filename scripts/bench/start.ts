@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { writeExecutable } from "../build/executable.ts";
 import { paths } from "../build/paths.ts";
 import { start, startVodbox, workFolder } from "./processes.ts";
-import { compare, inTurn, type Result } from "./result.ts";
+import { alternately, compare, type Result } from "./result.ts";
 
 const ROUNDS = 15;
 
@@ -29,7 +29,7 @@ export async function benchStart(rounds = ROUNDS): Promise<Result[]> {
       await running.stop();
       return took;
     };
-    const samples = await inTurn(rounds, {
+    const samples = await alternately(rounds, {
       ours: () => firstAnswer(() => startVodbox(data), "/healthz"),
       theirs: () => firstAnswer(() => start(hello, []), "/"),
     });

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { call, startReference, startVodbox, tenantWithKey, workFolder, wrk } from "./processes.ts";
-import { compare, inTurn, type Result } from "./result.ts";
+import { alternately, compare, type Result } from "./result.ts";
 
 const ROUNDS = 5;
 const LOAD = { connections: 64, seconds: 4 };
@@ -24,7 +24,7 @@ export async function benchTracing(): Promise<Result[]> {
   const sampled = { OTEL_TRACES_SAMPLER: "parentbased_traceidratio", OTEL_TRACES_SAMPLER_ARG: "0.01" };
   const some = await scene("some", { ...on, ...sampled });
   try {
-    const { theirs, all, few } = await inTurn(ROUNDS, {
+    const { theirs, all, few } = await alternately(ROUNDS, {
       theirs: off.measure,
       all: every.measure,
       few: some.measure,

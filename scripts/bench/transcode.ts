@@ -12,7 +12,7 @@ import { planEncode } from "#media/plan.ts";
 import { probe } from "#media/probe.ts";
 import { chooseTools } from "../build/tools.ts";
 import { startVodbox, tenantWithKey, workFolder } from "./processes.ts";
-import { compare, inTurn, median, type Result } from "./result.ts";
+import { alternately, compare, median, type Result } from "./result.ts";
 
 const run = promisify(execFile);
 const QUIET = ["-nostdin", "-hide_banner", "-y", "-loglevel", "error"];
@@ -21,12 +21,12 @@ const POLL_MS = 50;
 
 /** 60 s of 1080p30 with motion, noise and audio, which costs the encoder as much as real footage. */
 async function makeSource(ffmpeg: string, path: string, length = SECONDS): Promise<void> {
-  const picture = ["-f", "lavfi", "-i", `testsrc2=size=1920x1080:rate=30:duration=${length}`];
-  const sound = ["-f", "lavfi", "-i", `sine=frequency=330:beep_factor=4:sample_rate=48000:duration=${length}`];
+  const testVideo = ["-f", "lavfi", "-i", `testsrc2=size=1920x1080:rate=30:duration=${length}`];
+  const testAudio = ["-f", "lavfi", "-i", `sine=frequency=330:beep_factor=4:sample_rate=48000:duration=${length}`];
   await run(ffmpeg, [
     ...QUIET,
-    ...picture,
-    ...sound,
+    ...testVideo,
+    ...testAudio,
     "-c:v",
     "libx264",
     "-preset",
@@ -144,7 +144,7 @@ export async function benchFirstFrame(rounds: number): Promise<Result[]> {
     await makeSource(ffmpeg, source, 10);
     const api = tenantApi(server.base, (await tenantWithKey(server.base)).key);
     const size = words("-t 4 -vf scale=640:360 -maxrate 900k -bufsize 1800k");
-    const samples = await inTurn(rounds, {
+    const samples = await alternately(rounds, {
       ours: () => completeToReady(api, source, { early_playback: true }),
       theirs: () =>
         seconds(() => run(ffmpeg, [...QUIET, "-i", source, ...ENCODER, ...size, join(work.path, "segment.mp4")])),

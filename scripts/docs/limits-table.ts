@@ -21,7 +21,7 @@ const ABOUT: Record<keyof typeof DOCUMENT_LIMITS, [what: string, value: (value: 
   mpdSegments: ["Segments of an MPD, over all representations", count],
   mpdPathCharacters: ["Templates and paths of these segments, in characters", count],
   storyboardTiles: ["Tiles of a storyboard", count],
-  storyboardPictures: ["Images of a storyboard", count],
+  storyboardImages: ["Images of a storyboard", count],
   outputCharacters: ["A document after it is rewritten, in characters", count],
   csvBytes: ["A CSV file; a larger one is 413", bytes],
   csvRows: ["Rows of a CSV file", count],

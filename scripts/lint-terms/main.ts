@@ -1,8 +1,10 @@
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { TextlintKernelDescriptor } from "@textlint/kernel";
 import * as markdown from "@textlint/textlint-plugin-markdown";
 import { createLinter, loadLinterFormatter } from "textlint";
 import terminology from "textlint-rule-terminology";
+import { identifierFaults } from "./identifiers.ts";
 import { sentences } from "./sentences.ts";
 import { TERMS } from "./terms.ts";
 import { typescriptPlugin } from "./typescript-plugin.ts";
@@ -13,7 +15,7 @@ const commonJs = (module: object): unknown => {
   return value.default ?? value;
 };
 
-/** `npm run lint:terms [PATH…]`: reports terms in comments, strings and documents that have a standard synonym, and sentences without a subject. */
+/** `npm run lint:terms [PATH…]`: reports terms in comments, strings, documents and identifiers that have a standard synonym, and sentences without a subject. */
 const descriptor = new TextlintKernelDescriptor({
   rules: [
     { ruleId: "terminology", rule: terminology as never, options: { defaultTerms: false, terms: TERMS } },
@@ -25,13 +27,19 @@ const descriptor = new TextlintKernelDescriptor({
   ],
   filterRules: [],
 });
+/** The rules, and their tests, have the words that they refuse. */
+const OWN = /^scripts\/lint-terms\/|\/identifiers\.test\.ts$/;
 const given = process.argv.slice(2);
 const paths = given.length > 0 ? given : ["*.md", "*.ts", "*.tsx"];
 const files = execFileSync("git", ["ls-files", "--", ...paths], { encoding: "utf8" })
   .split("\n")
-  .filter((path) => /\.(md|tsx?)$/.test(path) && !path.startsWith("scripts/lint-terms/"));
+  .filter((path) => /\.(md|tsx?)$/.test(path) && !OWN.test(path));
 const results = await createLinter({ descriptor }).lintFiles(files);
 const formatter = await loadLinterFormatter({ formatterName: "unix" });
 const report = formatter.format(results);
 if (report.trim() !== "") console.log(report);
-process.exitCode = results.some(({ messages }) => messages.length > 0) ? 1 : 0;
+const identifiers = files
+  .filter((path) => /\.tsx?$/.test(path))
+  .flatMap((path) => identifierFaults(path, readFileSync(path, "utf8")));
+if (identifiers.length > 0) console.log(identifiers.join("\n"));
+process.exitCode = identifiers.length > 0 || results.some(({ messages }) => messages.length > 0) ? 1 : 0;

@@ -60,9 +60,9 @@ const clipOf = (folder: string, index: number) => join(folder, `${index}.mp4`);
 
 function makeClips(folder: string): void {
   for (const [index, { graph, seconds }] of FILMS.entries()) {
-    const sound = ["-f", "lavfi", "-i", `sine=frequency=${180 + index * 40}:sample_rate=48000`];
+    const testAudio = ["-f", "lavfi", "-i", `sine=frequency=${180 + index * 40}:sample_rate=48000`];
     const encoders = ["-c:v", "libx264", "-preset", "ultrafast", "-crf", "18", "-pix_fmt", "yuv420p", "-c:a", "aac"];
-    ffmpeg("-f", "lavfi", "-i", graph, ...sound, "-t", String(seconds), ...encoders, clipOf(folder, index));
+    ffmpeg("-f", "lavfi", "-i", graph, ...testAudio, "-t", String(seconds), ...encoders, clipOf(folder, index));
   }
 }
 

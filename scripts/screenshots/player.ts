@@ -14,9 +14,9 @@ function makeClip(path: string): void {
   const life = "life=s=160x90:seed=7:ratio=0.18:mold=6:r=12:life_color=#ffd166:death_color=#2f6bd7:mold_color=#0b1026";
   const glow = "split[a][b];[b]gblur=sigma=14[c];[a][c]blend=all_mode=screen:all_opacity=0.9";
   const graph = `${life},trim=start=2,setpts=PTS-STARTPTS,fps=30,scale=1280:720:flags=neighbor,format=gbrp,${glow},format=yuv420p`;
-  const sound = ["-f", "lavfi", "-i", "sine=frequency=220:sample_rate=48000"];
+  const testAudio = ["-f", "lavfi", "-i", "sine=frequency=220:sample_rate=48000"];
   const encoders = ["-c:v", "libx264", "-preset", "veryfast", "-crf", "20", "-c:a", "aac"];
-  ffmpeg("-f", "lavfi", "-i", graph, ...sound, "-t", "16", ...encoders, path);
+  ffmpeg("-f", "lavfi", "-i", graph, ...testAudio, "-t", "16", ...encoders, path);
 }
 
 const CAPTIONS = "WEBVTT\n\n00:00.000 --> 00:16.000\nWhat dies leaves a glow.\n";

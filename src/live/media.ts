@@ -1,6 +1,6 @@
-/** What a packager writes and a playlist lists. Times are on the media timeline of the broadcast, which its tracks share. */
+/** What a packager writes and a playlist lists. Times are on the media timeline of the stream, which its tracks share. */
 
-/** How long parts of a broadcast are, at most. */
+/** How long parts of a stream are, at most. */
 export const PART_SECONDS = 0.5;
 
 type Written<Track> = {

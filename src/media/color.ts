@@ -191,7 +191,7 @@ const MATRICES: Record<number, string> = {
 const UNSPECIFIED = 2;
 
 /** JPEG and WebP have the matrix of BT.601 (JFIF 1.02; RFC 9649, 3.5), in full and in limited range. */
-const PICTURES = {
+const IMAGE_COLORS = {
   jpeg: { zimg: "m=170m:r=full", plain: "out_color_matrix=bt601:out_range=full", format: "yuvj420p" },
   webp: { zimg: "m=170m:r=limited", plain: "out_color_matrix=bt601:out_range=limited", format: "yuv420p" },
   rgb: { zimg: null, plain: "", format: "gbrp" },
@@ -203,8 +203,8 @@ const PICTURES = {
  * state all of its colors is understood as browsers do. Without an init segment only the matrix is converted, where the
  * stream states one.
  */
-export function toPicture(init: Buffer | null, kind: keyof typeof PICTURES): string {
-  const { zimg, plain, format } = PICTURES[kind];
+export function toImageColors(init: Buffer | null, kind: keyof typeof IMAGE_COLORS): string {
+  const { zimg, plain, format } = IMAGE_COLORS[kind];
   const source = init && sourceOf(init);
   if (source) {
     // Like browsers through R'G'B': what Y'CbCr has outside of it is cut off there.

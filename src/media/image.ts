@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { toPicture } from "./color.ts";
+import { toImageColors } from "./color.ts";
 import { type RunOptions, run } from "./ffmpeg.ts";
 
 export const FIT_MODES = ["preserve", "crop", "pad", "stretch"] as const;
@@ -7,8 +7,8 @@ export type FitMode = (typeof FIT_MODES)[number];
 /** In pixels, even. Null: computed from the other one and the aspect ratio. */
 export type Box = { width: number | null; height: number | null; fit: FitMode };
 /** Degrees clockwise, and then mirrored. Width and height of a box are those of the result. */
-export type Turn = { rotate: 0 | 90 | 180 | 270; isFlippedHorizontally: boolean; isFlippedVertically: boolean };
-export const NO_TURN: Turn = { rotate: 0, isFlippedHorizontally: false, isFlippedVertically: false };
+export type Rotation = { rotate: 0 | 90 | 180 | 270; isFlippedHorizontally: boolean; isFlippedVertically: boolean };
+export const NO_ROTATION: Rotation = { rotate: 0, isFlippedHorizontally: false, isFlippedVertically: false };
 export type StillFormat = "jpg" | "png" | "webp";
 export type AnimatedFormat = "webp" | "gif";
 
@@ -50,13 +50,13 @@ const ANIMATED: Record<AnimatedFormat, string[]> = {
  */
 export function still(
   source: ImageSource,
-  request: { offsetSeconds: number; box: Box; turn?: Turn; format: StillFormat },
+  request: { offsetSeconds: number; box: Box; rotation?: Rotation; format: StillFormat },
   running: Running,
 ): Promise<Buffer> {
-  const shaped = [...turned(request.turn ?? NO_TURN), ...fitted(request.box)];
+  const shaped = [...turned(request.rotation ?? NO_ROTATION), ...fitted(request.box)];
   const filters =
     source.kind === "video"
-      ? [frameAt(request.offsetSeconds), ...shaped, toPicture(source.init, COLORS[request.format])]
+      ? [frameAt(request.offsetSeconds), ...shaped, toImageColors(source.init, COLORS[request.format])]
       : shaped;
   const output = ["-vf", filters.join(","), "-frames:v", "1", ...STILL[request.format]];
   return draw(source, output, { ...running, precedence: "urgent" });
@@ -79,7 +79,7 @@ export function animated(
   running: Running,
 ): Promise<Buffer> {
   const { offsetSeconds, seconds, width, height, fps, format } = request;
-  const colors = source.kind === "video" ? [toPicture(source.init, COLORS[format])] : [];
+  const colors = source.kind === "video" ? [toImageColors(source.init, COLORS[format])] : [];
   const start = offsetSeconds.toFixed(3);
   const end = (offsetSeconds + seconds).toFixed(3);
   const filters = [
@@ -119,7 +119,7 @@ function frameAt(offsetSeconds: number): string {
 
 const ROTATED = { 0: [], 90: ["transpose=clock"], 180: ["hflip", "vflip"], 270: ["transpose=cclock"] } as const;
 
-const turned = ({ rotate, isFlippedHorizontally, isFlippedVertically }: Turn): string[] => [
+const turned = ({ rotate, isFlippedHorizontally, isFlippedVertically }: Rotation): string[] => [
   ...ROTATED[rotate],
   ...(isFlippedHorizontally ? ["hflip"] : []),
   ...(isFlippedVertically ? ["vflip"] : []),

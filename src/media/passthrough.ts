@@ -37,7 +37,7 @@ const MAX_SEGMENT_SECONDS = 6;
 /** The largest peak of one segment over the cap that a decoder's buffer tolerates. */
 const PEAK = 1.5;
 /** Upper bound of the bit/s that audio and other tracks in a file may take, for the file to be considered. */
-const ALL_SOUND = 4_000_000;
+const ALL_AUDIO = 4_000_000;
 
 /**
  * Whether the source's video can be copied as the top rendition: decided first from its metadata, then from the time,
@@ -52,7 +52,7 @@ export async function findPassthrough(options: PassthroughOptions): Promise<Pass
   const { maxBitrate } = copy.rendition;
   const bytes = (await stat(input)).size;
   // A camera original is tens of gigabytes: it is not read in full only to find that its bitrate is too high.
-  if (bytes * 8 > (maxBitrate + ALL_SOUND) * (probe.durationSeconds ?? 0)) return null;
+  if (bytes * 8 > (maxBitrate + ALL_AUDIO) * (probe.durationSeconds ?? 0)) return null;
   const indexed = options.index && videoTrackOf(options.index, track);
   // Frames before the start of the edit are discarded.
   const shown = indexed?.pts.every((seconds) => seconds > -EDIT_SECONDS) ? indexed : null;

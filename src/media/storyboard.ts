@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { INIT_NAME } from "./arguments.ts";
-import { toPicture } from "./color.ts";
+import { toImageColors } from "./color.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
@@ -71,7 +71,7 @@ async function write(
   const image = template.replace("$Number$", "1");
   // Every tile gets the keyframe nearest to its time, even where one is missing.
   const grid = `fps=${1000}/${Math.round(intervalSeconds * 1000)}:start_time=0:round=near:eof_action=pass`;
-  const colors = toPicture(await read(source.name, INIT_NAME), "jpeg");
+  const colors = toImageColors(await read(source.name, INIT_NAME), "jpeg");
   await run(ffmpeg, {
     ...common,
     cwd,

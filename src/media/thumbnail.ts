@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { INIT_NAME } from "./arguments.ts";
-import { toPicture } from "./color.ts";
+import { toImageColors } from "./color.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
@@ -50,7 +50,7 @@ export async function writeThumbnail({
   const isVideo = source.init.width > 0;
   const decoding = isVideo && !isWhole ? ["-skip_frame", "nokey"] : [];
   const quality = ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "4", "-f", "image2"];
-  const colors = isVideo ? toPicture(await read(source.name, INIT_NAME), "jpeg") : "";
+  const colors = isVideo ? toImageColors(await read(source.name, INIT_NAME), "jpeg") : "";
   const filter = isVideo
     ? [
         "-an",

@@ -17,7 +17,7 @@ import type { Scratch } from "./scratch.ts";
 
 export type Captions = {
   /** The captions in the body of `complete`. */
-  told: Pick<Completion, "subtitle_paths" | "caption_errors" | "separate_captions">;
+  reported: Pick<Completion, "subtitle_paths" | "caption_errors" | "separate_captions">;
   /** The local directory of the files, and their paths relative to it. */
   dir: string;
   files: string[];
@@ -60,7 +60,7 @@ type CaptionOptions = {
   onMove: () => void;
 };
 
-const NO_SOUND = "The source has no audio.";
+const NO_AUDIO = "The source has no audio.";
 const MINUTE_MS = 60_000;
 const MAX_MS = 12 * 60 * MINUTE_MS;
 const TICK_MS = 5000;
@@ -80,7 +80,7 @@ export async function createCaptions(
   options: CaptionOptions,
 ): Promise<Captions> {
   const dir = join(options.work, "captions-out");
-  const captions: Captions = { told: { subtitle_paths: {}, caption_errors: {} }, dir, files: [] };
+  const captions: Captions = { reported: { subtitle_paths: {}, caption_errors: {} }, dir, files: [] };
   const requested = Object.entries(job.outputs.subtitle_paths ?? {});
   const audioByTrack = new Map<number, { wavPath: string; durationSeconds: number }>();
   const cwd = join(options.work, "captions");
@@ -88,14 +88,14 @@ export async function createCaptions(
   for (const [index, [language, key]] of requested.entries()) {
     const onProgress = (fraction: number) => options.onProgress((index + fraction) / requested.length);
     try {
-      if (await createOne(language, key, onProgress)) captions.told.subtitle_paths[language] = key;
-      else captions.told.separate_captions = true;
+      if (await createOne(language, key, onProgress)) captions.reported.subtitle_paths[language] = key;
+      else captions.reported.separate_captions = true;
     } catch (error) {
       options.signal.throwIfAborted();
       const { message, detail } = wordsOf(error);
       context.log.warn({ job_id: job.job.id, language, error: message, detail }, "A caption could not be created.");
-      if (job.outputs.captions_required) throw new CaptionFailed(`${language}: ${message}`, message !== NO_SOUND);
-      captions.told.caption_errors[language] = message.slice(0, MAX_MESSAGE);
+      if (job.outputs.captions_required) throw new CaptionFailed(`${language}: ${message}`, message !== NO_AUDIO);
+      captions.reported.caption_errors[language] = message.slice(0, MAX_MESSAGE);
     }
     onProgress(1);
   }
@@ -148,7 +148,7 @@ export async function createCaptions(
 
   async function audioFor(language: string) {
     const track = spokenLanguage(options.probe, language);
-    if (!track) throw new TranscriptionFailed(NO_SOUND);
+    if (!track) throw new TranscriptionFailed(NO_AUDIO);
     const known = audioByTrack.get(track.index);
     if (known) return known;
     const wavPath = join(cwd, `sound-${track.index}.wav`);
@@ -164,7 +164,7 @@ export async function createCaptions(
       pidDir: context.scratch.pidDir,
       memoryBytes: context.memoryBytes,
     });
-    if (durationSeconds === 0) throw new TranscriptionFailed(NO_SOUND);
+    if (durationSeconds === 0) throw new TranscriptionFailed(NO_AUDIO);
     const audio = { wavPath, durationSeconds };
     audioByTrack.set(track.index, audio);
     return audio;

@@ -93,7 +93,7 @@ export async function joinMedia(job: JoinContract, context: JobContext, workspac
     await addCaptions(captions, outDir);
     heartbeat.report("publishing", PUBLISHING);
     await publisher.finish([...captions.files, ...result.files.filter((file) => !file.endsWith(".m4s"))]);
-    return { ...toCompletion(result, job.outputs.prefix, { spherical: null, warnings: [] }), ...captions.told };
+    return { ...toCompletion(result, job.outputs.prefix, { spherical: null, warnings: [] }), ...captions.reported };
   } finally {
     await publisher.stop();
   }

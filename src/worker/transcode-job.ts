@@ -53,7 +53,7 @@ export async function transcode(job: WorkerContract, context: JobContext, worksp
     await removeOthers(outDir, files);
     await publisher.finish(files);
     heartbeat.report("publishing", 100);
-    return { ...toCompletion(result, job.outputs.prefix, source), ...captions.told };
+    return { ...toCompletion(result, job.outputs.prefix, source), ...captions.reported };
   } finally {
     await publisher.stop();
   }

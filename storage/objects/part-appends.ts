@@ -35,9 +35,9 @@ type PartAppendsOptions = {
 export function partAppends(
   store: Multiparts,
   parent: string,
-  { partBytes = PART_BYTES, minFreeBytes = 0, take: takeTurn }: PartAppendsOptions = {},
+  { partBytes = PART_BYTES, minFreeBytes = 0, take: takeLock }: PartAppendsOptions = {},
 ): Appends {
-  const writeExclusively = newestWins(takeTurn, "append");
+  const writeExclusively = newestWins(takeLock, "append");
   const space = spaceGuard(parent, minFreeBytes);
   const folderOf = (key: string) => join(parent, createHash("sha256").update(key).digest("hex").slice(0, 32));
   const tailOf = ({ key, parts }: Plan) => join(folderOf(key), `tail-${parts.length + 1}`);

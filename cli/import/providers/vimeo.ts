@@ -73,8 +73,8 @@ async function itemOf({ client, path, id }: Context, video: Fields): Promise<Ite
     return link === null ? [] : [{ language: text(track.language) ?? "und", label: text(track.name) ?? "", read }];
   });
   const chapters = chaptersOf((await optional(`/chapters?per_page=${PAGE}`)).data);
-  const pictures = record(video.pictures);
-  const [largest] = records(pictures.sizes).toSorted((a, b) => (amountOf(b.width) ?? 0) - (amountOf(a.width) ?? 0));
+  const thumbnails = record(video.pictures);
+  const [largest] = records(thumbnails.sizes).toSorted((a, b) => (amountOf(b.width) ?? 0) - (amountOf(a.width) ?? 0));
   const image = text(largest?.link);
   const title = text(video.name) ?? id;
   return plainItem({

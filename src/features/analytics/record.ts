@@ -22,7 +22,7 @@ export type View = {
   watchedMs: number;
   startupMs: number | null;
   /** By the client's clock. */
-  toldAt: number;
+  reportedAt: number;
   /** By the server's clock. */
   at: number;
   receivedAt: number;
@@ -107,7 +107,7 @@ async function insertEvents(tx: Db, views: readonly View[]): Promise<View[]> {
     view.event,
     view.positionMs ?? -1,
     view.watchedMs,
-    view.toldAt,
+    view.reportedAt,
     view.at,
     view.receivedAt,
   ]);

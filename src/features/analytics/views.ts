@@ -157,7 +157,7 @@ function toView(
     watchedMs: Math.round((event.watched_seconds ?? 0) * 1000),
     startupMs: event.startup_ms == null ? null : Math.round(event.startup_ms),
     // Without its own timestamp an event cannot be distinguished from a repeat, and is counted.
-    toldAt: clientMs ?? receivedAt + index,
+    reportedAt: clientMs ?? receivedAt + index,
     at: isBelieved ? clientMs : receivedAt,
     receivedAt,
   };

@@ -216,8 +216,8 @@ export async function checkThumbnail(
   const head = (await inventory.read(key, 12)) ?? Buffer.alloc(0);
   const text = head.toString("latin1");
   const begins = ["\xff\xd8\xff", "\x89PNG\r\n", "GIF87a", "GIF89a"].some((mark) => text.startsWith(mark));
-  const isPicture = begins || (text.startsWith("RIFF") && text.slice(8) === "WEBP");
-  if (!isPicture)
+  const isImage = begins || (text.startsWith("RIFF") && text.slice(8) === "WEBP");
+  if (!isImage)
     addFault(findings, path, "thumbnail_malformed", `${quotedKey(key)} is not a JPEG, PNG, GIF or WebP image.`);
 }
 
@@ -240,17 +240,17 @@ export async function checkStoryboard(
   if (utf8 === null) return;
   const storyboard = await parsed(findings, path, key, findings.parse("storyboard", { utf8 }));
   if (!storyboard) return;
-  const { pictures } = storyboard;
-  if (pictures === null)
+  const { images } = storyboard;
+  if (images === null)
     return addFault(findings, path, "storyboard_malformed", `${quotedKey(key)} is not a WebVTT file.`);
-  if (pictures.length === 0)
+  if (images.length === 0)
     return addFault(
       findings,
       path,
       "storyboard_malformed",
       `${quotedKey(key)} has no cue that references a tile (image.jpg#xywh=…).`,
     );
-  for (const uri of pictures) {
+  for (const uri of images) {
     const resolved = resolveReference(key, uri);
     if ("code" in resolved) addFault(findings, path, resolved.code, `${quotedKey(key)}: ${resolved.message}`);
     else await checkThumbnail(inventory, findings, path, resolved.path);

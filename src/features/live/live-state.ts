@@ -16,7 +16,7 @@ import { channelOf, pathOf } from "./schema.ts";
 import { storedStreams } from "./shared/stored-streams.ts";
 import { liveUrl } from "./urls.ts";
 
-/** After this time a broadcast is over: a viewer who opens the page waits for the next one. */
+/** After this time a stream is over: a viewer who opens the page waits for the next one. */
 const ENDED_SHOWN_MS = 12 * 3_600_000;
 
 export type PublicChannel = Pick<
@@ -94,7 +94,7 @@ export async function liveState(
   { token, basePath }: { token: string | null; basePath: string },
 ): Promise<v.InferInput<typeof LiveState>> {
   const now = app.clock.now();
-  const { status, last, viewers } = await broadcastOf(app, channel, now);
+  const { status, last, viewers } = await statusOf(app, channel, now);
   const carried = channel.playbackPolicy === "signed" ? token : null;
   return {
     status,
@@ -111,15 +111,15 @@ export async function liveState(
   };
 }
 
-/** Whether a viewer has something to watch: a running broadcast, or one that has ended a short time ago. */
-export const hasBroadcast = async (app: App, channel: PublicChannel): Promise<boolean> =>
-  (await broadcastOf(app, channel, app.clock.now())).status !== "idle";
+/** Whether a viewer has something to watch: a running stream, or one that has ended a short time ago. */
+export const hasStream = async (app: App, channel: PublicChannel): Promise<boolean> =>
+  (await statusOf(app, channel, app.clock.now())).status !== "idle";
 
-type Broadcast = Pick<LiveStreamRow, "startedAt" | "endedAt" | "assetId">;
-type ChannelStatus = { status: "idle" | "live" | "ended"; last: Broadcast | null; viewers: number };
+type LastStream = Pick<LiveStreamRow, "startedAt" | "endedAt" | "assetId">;
+type ChannelStatus = { status: "idle" | "live" | "ended"; last: LastStream | null; viewers: number };
 
-/** The registry knows first that a broadcast of this server ends; those of other servers are only in the database. */
-async function broadcastOf(app: App, { id, channel }: PublicChannel, now: number): Promise<ChannelStatus> {
+/** The registry knows first that a stream of this server ends; those of other servers are only in the database. */
+async function statusOf(app: App, { id, channel }: PublicChannel, now: number): Promise<ChannelStatus> {
   const local = liveRegistry(app).ofChannel(channel);
   const row = await lastStreamOf(app, id);
   const own = local?.channelId === id ? local : undefined;

@@ -44,7 +44,7 @@ export async function playbackOf(
 ): Promise<v.InferInput<typeof LivePlayback>> {
   const { id, channel: name, playbackPolicy, startedAt } = requireNotRevoked(channel);
   if (startedAt === null) throw new HttpError(422, "channel_idle", "The channel is not live; try again later.");
-  // A broadcast has no known end.
+  // A stream has no known end.
   const signed = await signChannelToken(app, tokens, channel, tokenSeconds(Number.POSITIVE_INFINITY, expiresIn));
   const carried = playbackPolicy === "signed" ? signed.token : null;
   const received = liveRegistry(app).running(name);

@@ -18,7 +18,7 @@ const signature = (app: App, { id, streamKeyHash }: Publishable, until: string) 
 
 /**
  * Takes the place of the stream key of one channel until `expiresAt` (milliseconds since 1970), for a page in a browser,
- * which never has the key. It begins a broadcast; one that has begun continues after the end of its token.
+ * which never has the key. It begins a stream; one that has begun continues after the end of its token.
  */
 export function newPublishToken(app: App, channel: Publishable, expiresAt: number): string {
   const until = expiresAt.toString(36);

@@ -99,10 +99,10 @@ export async function changeChannel(app: App, caller: Caller, id: number, set: C
 }
 
 /**
- * Ends the running broadcast of a channel: the server that receives it finds that out within two seconds. Throws 404, 409
+ * Ends the running stream of a channel: the server that receives it finds that out within two seconds. Throws 404, 409
  * for a revoked channel, and 422 `channel_idle`.
  */
-export async function endBroadcast(app: App, caller: Caller, id: number): Promise<Channel> {
+export async function endStream(app: App, caller: Caller, id: number): Promise<Channel> {
   const ended = await app.write(async (tx) => {
     requireNotRevoked(await requireChannel(tx, caller, id));
     const isRunning = and(eq(liveStreams.channelId, id), isNull(liveStreams.endedAt));

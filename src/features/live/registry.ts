@@ -7,9 +7,9 @@ import type { ViewerCount } from "#live/playlists/viewer-count.ts";
 /** File name of a media playlist in the directory of its track. */
 export const LIVE_PLAYLIST = "live.m3u8";
 
-/** A broadcast that this server receives, as its processes serve it. */
+/** A stream that this server receives, as its processes serve it. */
 export type LiveStream = {
-  /** Unique among all broadcasts. Part of the URLs of its files, so that these never change. */
+  /** Unique among all streams. Part of the URLs of its files, so that these never change. */
   name: string;
   tenantId: number;
   channelId: number;
@@ -39,7 +39,7 @@ export const viewersOf = ({ viewers, viewersElsewhere }: LiveStream, now: number
     viewers.count(now),
   );
 
-/** The broadcasts of this server: the running one of each channel, or the last one while its files exist. */
+/** The streams of this server: the running one of each channel, or the last one while its files exist. */
 export class LiveRegistry {
   readonly #byChannel = new Map<string, LiveStream>();
   readonly #byName = new Map<string, LiveStream>();
@@ -54,12 +54,12 @@ export class LiveRegistry {
     if (this.#byChannel.get(stream.channel) === stream) this.#byChannel.delete(stream.channel);
   }
 
-  /** The running broadcast of a channel, or the last one while its files exist. */
+  /** The running stream of a channel, or the last one while its files exist. */
   ofChannel(channel: string): LiveStream | undefined {
     return this.#byChannel.get(channel);
   }
 
-  /** The running broadcast of a channel. */
+  /** The running stream of a channel. */
   running(channel: string): LiveStream | undefined {
     const stream = this.#byChannel.get(channel);
     return stream?.endedAt === null ? stream : undefined;

@@ -58,8 +58,8 @@ const DURATION_SECONDS = [60, 43_200] as const;
 /** Each is recognized on its own. */
 const MAX_LIVE_LANGUAGES = 4;
 
-/** How this server treats a broadcast that is published to it. A running one keeps what it began with. */
-const broadcastEntries = {
+/** How this server treats a stream that is published to it. A running one keeps what it began with. */
+const streamEntries = {
   record: Switch("Whether broadcasts become assets"),
   dvr_seconds: v.pipe(
     whole(MAX_DVR_SECONDS, 0),
@@ -106,15 +106,15 @@ export const ChannelWrite = v.object({
   name: v.optional(v.pipe(Name(200), v.description("Default: the channel name"))),
   playback_policy: v.optional(v.pipe(PlaybackPolicy, v.description("Default: the tenant's default"))),
   publisher: v.optional(Publisher, null),
-  record: v.optional(broadcastEntries.record, true),
-  dvr_seconds: v.optional(broadcastEntries.dvr_seconds, 3600),
-  low_latency: v.optional(broadcastEntries.low_latency, true),
-  takeover: v.optional(broadcastEntries.takeover, false),
-  reconnect_seconds: v.optional(broadcastEntries.reconnect_seconds, DEFAULT_RECONNECT_SECONDS),
-  max_duration_seconds: v.optional(broadcastEntries.max_duration_seconds, null),
-  encoding_profile: v.optional(broadcastEntries.encoding_profile, null),
-  captions: v.optional(broadcastEntries.captions, []),
-  captions_live: v.optional(broadcastEntries.captions_live, []),
+  record: v.optional(streamEntries.record, true),
+  dvr_seconds: v.optional(streamEntries.dvr_seconds, 3600),
+  low_latency: v.optional(streamEntries.low_latency, true),
+  takeover: v.optional(streamEntries.takeover, false),
+  reconnect_seconds: v.optional(streamEntries.reconnect_seconds, DEFAULT_RECONNECT_SECONDS),
+  max_duration_seconds: v.optional(streamEntries.max_duration_seconds, null),
+  encoding_profile: v.optional(streamEntries.encoding_profile, null),
+  captions: v.optional(streamEntries.captions, []),
+  captions_live: v.optional(streamEntries.captions_live, []),
   starts_at: v.optional(StartsAt, null),
   enabled: v.optional(Enabled, true),
 });
@@ -124,7 +124,7 @@ export const ChannelPatch = v.object({
   publisher: v.optional(Publisher),
   starts_at: v.optional(StartsAt),
   enabled: v.optional(Enabled),
-  ...v.partial(v.object(broadcastEntries)).entries,
+  ...v.partial(v.object(streamEntries)).entries,
 });
 export const ChannelQuery = v.object({
   ...Paging,
@@ -141,7 +141,7 @@ export const LiveChannel = v.pipe(
     name: NameField,
     playback_policy: PlaybackPolicy,
     publisher: v.pipe(v.nullable(v.string()), v.description("The only user name that may publish; null for any")),
-    ...broadcastEntries,
+    ...streamEntries,
     starts_at: v.pipe(NullableTime, v.description("When the next broadcast is announced for")),
     enabled: Enabled,
     status: v.pipe(

@@ -30,7 +30,7 @@ export function viewersNow(app: App, row: Running): number {
 
 type Running = Pick<Channel, "id" | "channel" | "startedAt">;
 
-/** The running broadcast, if this server receives it. */
+/** The running stream, if this server receives it. */
 function streamOf(app: App, { id, channel, startedAt }: Running): LiveStream | undefined {
   const stream = startedAt === null ? undefined : liveRegistry(app).running(channel);
   return stream?.channelId === id ? stream : undefined;

@@ -7,10 +7,10 @@ import { type Route, route } from "#platform/http/route.ts";
 import { NullableTime, Paging } from "#platform/http/schemas.ts";
 import { RecordId, StartedAt } from "#protocol/record-fields.ts";
 import { liveStreams } from "#storage/db/schema.ts";
-import { endBroadcast, requireChannel } from "./queries.ts";
+import { endStream, requireChannel } from "./queries.ts";
 import { LiveChannel } from "./schema.ts";
 import { toLiveChannel } from "./show.ts";
-import { liveStreams as broadcasts } from "./streams/live-streams.ts";
+import { liveStreams as runningStreams } from "./streams/live-streams.ts";
 
 const LiveStream = v.pipe(
   v.object({
@@ -38,8 +38,8 @@ export const liveStreamRoutes: Route[] = [
     responses: { 202: LiveChannel },
     errors: { 409: ["channel_revoked"], 422: ["channel_idle"] },
     async handle({ app, caller, params }) {
-      const row = await endBroadcast(app, caller, params.id);
-      broadcasts(app).channelsChanged();
+      const row = await endStream(app, caller, params.id);
+      runningStreams(app).channelsChanged();
       return toLiveChannel(app, row);
     },
   }),

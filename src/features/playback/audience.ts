@@ -9,12 +9,13 @@ import type { AssetRow } from "#storage/db/schema.ts";
 export type Audience = "v" | "t" | "s" | "g";
 /** For a thumbnail. */
 export const IMAGE_AUDIENCES: readonly Audience[] = ["v", "t"];
-const PICTURES: Record<string, Audience> = { thumbnail: "t", storyboard: "s", animated: "g" };
+const AUDIENCE_OF_IMAGE: Record<string, Audience> = { thumbnail: "t", storyboard: "s", animated: "g" };
 
 /** Any of these covers `file`, a path below `/media/<asset>/`. */
 export function audiencesOf(asset: AssetRow, file: string): readonly Audience[] {
   const own = /^([a-z]+)\.[a-z0-9]+$/.exec(file)?.[1];
-  const audience = own !== undefined && Object.hasOwn(PICTURES, own) ? PICTURES[own] : belowVersion(asset, file);
+  const audience =
+    own !== undefined && Object.hasOwn(AUDIENCE_OF_IMAGE, own) ? AUDIENCE_OF_IMAGE[own] : belowVersion(asset, file);
   return audience === undefined ? ["v"] : ["v", audience];
 }
 

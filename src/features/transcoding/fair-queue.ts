@@ -28,15 +28,15 @@ export async function queuePositionFor(tx: Db, tenantId: number, now: number): P
  */
 export async function nextTask(tx: Db, wanted: Wanted): Promise<Next | undefined> {
   const urgent = takesTasks(wanted.capabilities) ? await urgentTask(tx, wanted) : undefined;
-  if (!urgent) return nextInTurn(tx, wanted);
+  if (!urgent) return nextInQueue(tx, wanted);
   const { tenantId } = urgent;
   const other =
-    (await hasOthers(tx, wanted.now, tenantId)) && (await wereUrgent(tx)) && (await nextInTurn(tx, wanted, tenantId));
+    (await hasOthers(tx, wanted.now, tenantId)) && (await wereUrgent(tx)) && (await nextInQueue(tx, wanted, tenantId));
   return other || urgent;
 }
 
-async function nextInTurn(tx: Db, wanted: Wanted, notOf?: number): Promise<Next | undefined> {
-  const first = await firstInTurn(tx, wanted, notOf);
+async function nextInQueue(tx: Db, wanted: Wanted, notOf?: number): Promise<Next | undefined> {
+  const first = await firstInQueue(tx, wanted, notOf);
   const chosen = first && (await firstOfTenant(tx, wanted, first.tenantId));
   if (!chosen || chosen.id === first.id) return first;
   await tx
@@ -109,7 +109,7 @@ const FIRST = sql.raw(`max(priority, ${MAX_OWN_PRIORITY}) desc, queue_position, 
 const FAIR = sql`${FIRST}, id`;
 const URGENT = sql`${CLASS_ORDER}, ${FAIR}`;
 
-function firstInTurn(tx: Db, wanted: Wanted, notOf: number | undefined) {
+function firstInQueue(tx: Db, wanted: Wanted, notOf: number | undefined) {
   const isOther = notOf === undefined ? sql.raw("true") : sql`tenant_id <> ${notOf}`;
   return takesTasks(wanted.capabilities)
     ? firstIn(tx, wanted, { index: "tasks_queued", where: isOther, order: sql`${FIRST}, ${IS_UNBEGUN}, id` })

@@ -61,8 +61,8 @@ async function checkStoryboard(app: App, place: Place, storyboard: string): Prom
   const field = "storyboard_path";
   const read = await parsed(app, "storyboard", place, { field, path }, {});
   if (read === null) return;
-  if (read.pictures === null) return incomplete(field, `${quoted(path)} is not a WebVTT file`);
-  for (const uri of read.pictures) {
+  if (read.images === null) return incomplete(field, `${quoted(path)} is not a WebVTT file`);
+  for (const uri of read.images) {
     const resolved = resolveReference(path, uri);
     if ("code" in resolved) requireInside(field, path, [resolved]);
   }

@@ -32,7 +32,7 @@ export const DOCUMENT_LIMITS = {
   /** Length of their paths after templates are expanded. */
   mpdPathCharacters: 32 * 2 ** 20,
   storyboardTiles: 50_000,
-  storyboardPictures: 5000,
+  storyboardImages: 5000,
   /** Size of a document after its references are rewritten. */
   outputCharacters: 8 * 2 ** 20,
   cues: 50_000,

@@ -59,7 +59,7 @@ export class ServiceScreen {
     if (code === undefined) return at;
     if (code < 0x20) return at + 1 + (code >> 3);
     if (code >= 0x80 && code < 0x90) return at + 1 + (code < 0x88 ? 4 : 5);
-    // Of variable length.
+    // Their length is in the next byte.
     if (code >= 0x90 && code < 0xa0) return at + 2 + ((block[at + 1] ?? 0) & 0x3f);
     this.#window?.write(extendedCharacter(code));
     return at + 1;

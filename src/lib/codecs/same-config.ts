@@ -67,8 +67,8 @@ const unordered = (sets: readonly string[]) => [...new Set(sets)].sort().join();
 /** The parameter sets of avcC (ISO/IEC 14496-15, 5.3.3.1): all of its other fields repeat what is in them. */
 function normalH264(avcC: Buffer): string {
   const sequences = readSets(avcC, 6, avcC.readUInt8(5) & 0x1f);
-  const pictures = readSets(avcC, sequences.end + 1, avcC.readUInt8(sequences.end));
-  return `${unordered(sequences.sets)};${unordered(pictures.sets)}`;
+  const pps = readSets(avcC, sequences.end + 1, avcC.readUInt8(sequences.end));
+  return `${unordered(sequences.sets)};${unordered(pps.sets)}`;
 }
 
 const HEVC_ARRAYS_AT = 22;

@@ -35,5 +35,5 @@ export {
   type SharedMedia,
   SharedPaths,
 } from "./shared-media.ts";
-export { storyboardPictures } from "./storyboard.ts";
+export { storyboardImages } from "./storyboard.ts";
 export { writeXml } from "./xml-write.ts";

@@ -72,7 +72,7 @@ export type Variant = {
   score?: number | undefined;
 };
 
-export type PictureVariant = Pick<
+export type FrameVariant = Pick<
   Variant,
   "uri" | "bandwidth" | "averageBandwidth" | "codecs" | "width" | "height" | "videoRange"
 >;
@@ -82,7 +82,7 @@ export function masterPlaylist(options: {
   variants: readonly Variant[];
   audio: readonly AudioRendition[];
   subtitles?: readonly SubtitleRendition[];
-  pictures?: readonly PictureVariant[];
+  frames?: readonly FrameVariant[];
   /** Each segment of all playlists begins with a keyframe; the default. */
   isIndependent?: boolean;
 }): string {
@@ -105,14 +105,14 @@ export function masterPlaylist(options: {
     if (variant.subtitleGroup) attributes.push(`SUBTITLES=${quoted(variant.subtitleGroup)}`, "CLOSED-CAPTIONS=NONE");
     lines.push(`#EXT-X-STREAM-INF:${attributes.join(",")}`, variant.uri);
   }
-  for (const one of options.pictures ?? [])
+  for (const one of options.frames ?? [])
     lines.push(`#EXT-X-I-FRAME-STREAM-INF:${[...attributesOf(one), `URI=${quoted(one.uri)}`].join(",")}`);
   lines.push("");
   return lines.join("\n");
 }
 
 /** Attributes that EXT-X-STREAM-INF and EXT-X-I-FRAME-STREAM-INF share. */
-function attributesOf({ bandwidth, averageBandwidth, codecs, width, height, videoRange }: PictureVariant): string[] {
+function attributesOf({ bandwidth, averageBandwidth, codecs, width, height, videoRange }: FrameVariant): string[] {
   const attributes = [
     `BANDWIDTH=${Math.ceil(bandwidth)}`,
     `AVERAGE-BANDWIDTH=${Math.ceil(averageBandwidth)}`,

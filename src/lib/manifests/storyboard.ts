@@ -20,7 +20,7 @@ const uriEnd = (line: string): number => {
  * The images that a WebVTT storyboard refers to, as in `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0, 4.2.2),
  * each once; null when `text` is not WebVTT. Linear in time. Throws TooComplex.
  */
-export function storyboardPictures(text: string): string[] | null {
+export function storyboardImages(text: string): string[] | null {
   if (!/^\ufeff?WEBVTT(?:[ \t\r\n]|$)/.test(text)) return null;
   const uris = new Set<string>();
   let tiles = 0;
@@ -29,7 +29,7 @@ export function storyboardPictures(text: string): string[] | null {
     if (end === -1) continue;
     requireAtMost(++tiles, DOCUMENT_LIMITS.storyboardTiles, "tiles");
     uris.add(line.slice(0, end));
-    requireAtMost(uris.size, DOCUMENT_LIMITS.storyboardPictures, "images");
+    requireAtMost(uris.size, DOCUMENT_LIMITS.storyboardImages, "images");
   }
   return [...uris];
 }

@@ -14,13 +14,13 @@ export const h264: VideoSyntax = {
   isDropped: (type) => type >= NAL.delimiter && type <= NAL.filler,
   isFrame: (type) => type >= NAL.slice && type <= NAL.idr,
   isRandomAccess: (type) => type === NAL.idr,
-  configuration([sequences = [], pictures = []]) {
+  configuration([sequences = [], pps = []]) {
     const [first] = sequences as [Buffer];
     const [, profile, compatibility, level] = first as unknown as number[];
     const head = [1, profile, compatibility, level, 0xff, 0xe0 | sequences.length] as number[];
     return Buffer.concat([
       ...[Buffer.from(head), parameterSets(sequences)],
-      ...[Buffer.of(pictures.length), parameterSets(pictures), chromaFormat(first)],
+      ...[Buffer.of(pps.length), parameterSets(pps), chromaFormat(first)],
     ]);
   },
 };

@@ -24,12 +24,12 @@ export const hevc: VideoSyntax = {
   isDropped: (type) => type >= NAL.delimiter && type <= NAL.filler,
   isFrame: (type) => type <= NAL.lastFrame,
   isRandomAccess: (type) => type >= NAL.firstIrap && type <= NAL.lastIrap,
-  configuration([videos = [], sequences = [], pictures = []]) {
+  configuration([videos = [], sequences = [], pps = []]) {
     const [first] = sequences as [Buffer];
     const arrays = [
       { type: NAL.vps, sets: videos },
       { type: NAL.sps, sets: sequences },
-      { type: NAL.pps, sets: pictures },
+      { type: NAL.pps, sets: pps },
     ];
     const written = arrays.flatMap(({ type, sets }) => {
       const head = Buffer.of(0x80 | type, 0, 0);

@@ -85,7 +85,7 @@ class LivePackager implements Packager {
   #video: VideoTrack | null = null;
   #audio: AudioTrack | null = null;
   #clock: FrameClock | null = null;
-  /** The start of the broadcast on its timeline, and in the recording. */
+  /** The start of the stream on its timeline, and in the recording. */
   #origin = { ms: 0, seconds: 0 };
   #early: { ms: number; data: Buffer }[] = [];
   /** When the first packet of audio arrived that waits for a keyframe. */
@@ -249,7 +249,7 @@ class LivePackager implements Packager {
     });
   }
 
-  /** `ms` of the broadcast's timeline is presented at `seconds` of the recording. */
+  /** `ms` of the stream's timeline is presented at `seconds` of the recording. */
   #begin(ms: number, seconds: number): void {
     this.#state = "running";
     this.#origin = { ms, seconds };

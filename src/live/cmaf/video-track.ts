@@ -31,7 +31,7 @@ export class VideoTrack {
   readonly #plan: SegmentPlan;
   readonly #events: Events;
   readonly #gop = new HeldGop();
-  /** Where the first frame of the next broadcast belongs. */
+  /** Where the first frame of the next stream belongs. */
   #end = 0;
   #last: VideoFrame | null = null;
   #part: PartBuffer<VideoFrame>;
@@ -114,7 +114,7 @@ export class VideoTrack {
     this.#holdUntil(unitsOf(seconds), { isBounded: false });
   }
 
-  /** `ms`: on the timeline of the broadcast. The first frame, also after `flush`, is a keyframe. `at`: where it belongs, in seconds. */
+  /** `ms`: on the timeline of the stream. The first frame, also after `flush`, is a keyframe. `at`: where it belongs, in seconds. */
   add(ms: number, frame: { compositionOffset: number; isKeyframe: boolean; data: Buffer }, at?: number): void {
     const isFirst = this.#last === null;
     if (isFirst) {
@@ -187,7 +187,7 @@ export class VideoTrack {
 
   /**
    * Ends the open segment with the last frame that arrived, which lasts until all have been presented: a broken connection may
-   * have lost B-frames that are presented before it, and the next broadcast must not begin before its time. `isBroken`: frames
+   * have lost B-frames that are presented before it, and the next stream must not begin before its time. `isBroken`: frames
    * that are presented after lost ones are left out when the last part became too long otherwise. Divided, its first half
    * could be shorter than LL-HLS allows. `until`: the last frame lasts at least so long, in seconds.
    */

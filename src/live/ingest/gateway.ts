@@ -5,7 +5,6 @@ import type { PublishDecision, PublishRequest } from "#lib/publishing";
 import type { Connect } from "../simulcast/connect.ts";
 import type { SimulcastTarget } from "../simulcast/messages.ts";
 import { Simulcast } from "../simulcast/simulcast.ts";
-import { Broadcast } from "./broadcast.ts";
 import type {
   FinishedRecording,
   FromIngest,
@@ -15,6 +14,7 @@ import type {
   PublishQuestion,
   WantedClip,
 } from "./messages.ts";
+import { PackagedStream } from "./packaged-stream.ts";
 import { Publisher } from "./publisher.ts";
 
 const HEALTH_MS = 2000;
@@ -29,8 +29,8 @@ type GatewayOptions = Pick<IngestOptions, "folder"> & {
 };
 
 type OnAir = {
-  broadcast: Broadcast;
-  /** It continues when another broadcast follows on the same connection. */
+  stream: PackagedStream;
+  /** It continues when another stream follows on the same connection. */
   simulcast: Simulcast;
   publisher: Publisher | null;
   timer: NodeJS.Timeout | null;
@@ -42,8 +42,8 @@ export class Gateway {
   readonly #onAir = new Map<number, OnAir>();
   /** Streams that are being completed, and sent to the end. */
   readonly #ending = new Set<Promise<void>>();
-  /** Broadcasts that are being completed, by name. */
-  readonly #completing = new Map<string, Broadcast>();
+  /** Streams that are being completed, by name. */
+  readonly #completing = new Map<string, PackagedStream>();
   readonly #reports: NodeJS.Timeout;
   #isClosed = false;
 
@@ -73,35 +73,35 @@ export class Gateway {
   /** Ends a stream; its publisher receives `reason`. */
   stop(name: string, reason: string): void {
     for (const onAir of this.#onAir.values()) {
-      if (onAir.broadcast.name !== name) continue;
+      if (onAir.stream.name !== name) continue;
       if (onAir.publisher) onAir.publisher.stop(reason);
-      else this.#end(onAir.broadcast);
+      else this.#end(onAir.stream);
     }
   }
 
-  /** What `Broadcast.end` waits for. */
+  /** What `PackagedStream.end` waits for. */
   speechWritten(name: string): void {
     this.#completing.get(name)?.speechWritten();
   }
 
-  /** As `Broadcast.clip`; null for a stream that has ended. */
+  /** As `PackagedStream.clip`; null for a stream that has ended. */
   async clip(name: string, wanted: WantedClip, target: string): Promise<FinishedRecording | null> {
-    const onAir = [...this.#onAir.values()].find(({ broadcast }) => broadcast.name === name);
-    return onAir ? onAir.broadcast.clip(wanted, target) : null;
+    const onAir = [...this.#onAir.values()].find(({ stream }) => stream.name === name);
+    return onAir ? onAir.stream.clip(wanted, target) : null;
   }
 
   /** Ends all streams. Resolves when they are complete and reported. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#reports);
-    for (const { broadcast } of [...this.#onAir.values()]) this.#end(broadcast);
+    for (const { stream } of [...this.#onAir.values()]) this.#end(stream);
     await Promise.all(this.#ending);
   }
 
   /** A stream that is waiting for its publisher counts; the same channel does not, because it has one stream. */
   #isOverLimit({ channelId, tenantId, maxStreams }: PublishedChannel): boolean {
     if (maxStreams === null || this.#onAir.has(channelId)) return false;
-    const own = [...this.#onAir.values()].filter(({ broadcast }) => broadcast.channel.tenantId === tenantId);
+    const own = [...this.#onAir.values()].filter(({ stream }) => stream.channel.tenantId === tenantId);
     return own.length >= maxStreams;
   }
 
@@ -109,15 +109,15 @@ export class Gateway {
   #publisherFor(channel: PublishedChannel, targets: readonly SimulcastTarget[]): Publisher | null {
     const onAir = this.#onAir.get(channel.channelId);
     const { keyId } = channel;
-    if (!onAir) return this.#publish(this.#broadcastOf(channel), this.#simulcastOf(channel, targets), keyId);
-    const { publisher, broadcast, simulcast } = onAir;
+    if (!onAir) return this.#publish(this.#streamOf(channel), this.#simulcastOf(channel, targets), keyId);
+    const { publisher, stream, simulcast } = onAir;
     if (publisher && !channel.takeover && !publisher.isReplaceable(keyId)) return null;
     publisher?.replace();
-    if (publisher) broadcast.interrupt();
+    if (publisher) stream.interrupt();
     if (onAir.timer) clearTimeout(onAir.timer);
-    broadcast.resume();
+    stream.resume();
     simulcast.resume();
-    return this.#publish(broadcast, simulcast, keyId);
+    return this.#publish(stream, simulcast, keyId);
   }
 
   #simulcastOf(channel: PublishedChannel, targets: readonly SimulcastTarget[]): Simulcast {
@@ -132,9 +132,9 @@ export class Gateway {
     return simulcast;
   }
 
-  #publish(broadcast: Broadcast, simulcast: Simulcast, keyId: string): Publisher {
+  #publish(stream: PackagedStream, simulcast: Simulcast, keyId: string): Publisher {
     const publisher = new Publisher({
-      broadcast,
+      stream,
       simulcast,
       keyId,
       restart: (restarted, ended) => this.#restart(restarted, ended),
@@ -143,22 +143,22 @@ export class Gateway {
           type: "log",
           level: "warn",
           message,
-          fields: { channel: broadcast.channel.channel, code },
+          fields: { channel: stream.channel.channel, code },
         }),
       onEnd: (ended, end) => this.#ended(ended, end),
     });
-    this.#onAir.set(broadcast.channel.channelId, { broadcast, simulcast, publisher, timer: null });
+    this.#onAir.set(stream.channel.channelId, { stream, simulcast, publisher, timer: null });
     return publisher;
   }
 
   /** `isLastResort`: what the disk keeps free may be used, for as long as viewers need it. */
-  #broadcastOf(channel: PublishedChannel, { isLastResort = false } = {}): Broadcast {
-    const ofBroadcast = () => {
+  #streamOf(channel: PublishedChannel, { isLastResort = false } = {}): PackagedStream {
+    const ownPublisher = () => {
       const onAir = this.#onAir.get(channel.channelId);
-      return onAir?.broadcast === broadcast ? onAir.publisher : null;
+      return onAir?.stream === stream ? onAir.publisher : null;
     };
     const { folder: root, send } = this.#options;
-    const broadcast = new Broadcast({
+    const stream = new PackagedStream({
       channel,
       root,
       send,
@@ -170,65 +170,65 @@ export class Gateway {
           message: health.message,
           fields: { channel: channel.channel, code: health.code },
         });
-        if (health.code === "recording_stopped") broadcast.isRecordingStopped = true;
-        ofBroadcast()?.react(health);
+        if (health.code === "recording_stopped") stream.isRecordingStopped = true;
+        ownPublisher()?.react(health);
       },
-      onConfigChanged: () => ofBroadcast()?.restart(),
+      onConfigChanged: () => ownPublisher()?.restart(),
     });
-    return broadcast;
+    return stream;
   }
 
   #reportHealth(): void {
-    for (const { broadcast, publisher, simulcast } of this.#onAir.values()) {
+    for (const { stream, publisher, simulcast } of this.#onAir.values()) {
       simulcast.report();
-      if (publisher) this.#options.send({ type: "health", stream: broadcast.name, health: publisher.health });
+      if (publisher) this.#options.send({ type: "health", stream: stream.name, health: publisher.health });
     }
   }
 
-  #restart(publisher: Publisher, ended: Broadcast): Broadcast {
+  #restart(publisher: Publisher, ended: PackagedStream): PackagedStream {
     const { isRecordingStopped, remainingBytes: maxRecordedBytes } = ended;
     const channel = { ...ended.channel, maxRecordedBytes };
     this.#complete(ended);
     const next = isRecordingStopped
-      ? this.#broadcastOf({ ...channel, record: false, dvrSeconds: 0 }, { isLastResort: true })
-      : this.#broadcastOf(channel);
+      ? this.#streamOf({ ...channel, record: false, dvrSeconds: 0 }, { isLastResort: true })
+      : this.#streamOf(channel);
     const { simulcast } = publisher;
-    this.#onAir.set(channel.channelId, { broadcast: next, simulcast, publisher, timer: null });
+    this.#onAir.set(channel.channelId, { stream: next, simulcast, publisher, timer: null });
     return next;
   }
 
   #ended(publisher: Publisher, end: StreamEnd): void {
-    const { broadcast } = publisher;
-    const onAir = this.#onAir.get(broadcast.channel.channelId);
-    if (onAir?.broadcast !== broadcast) return;
-    if (end !== "disconnected") return this.#end(broadcast);
-    broadcast.interrupt();
+    const { stream } = publisher;
+    const onAir = this.#onAir.get(stream.channel.channelId);
+    if (onAir?.stream !== stream) return;
+    if (end !== "disconnected") return this.#end(stream);
+    stream.interrupt();
     onAir.publisher = null;
-    onAir.timer = setTimeout(() => this.#end(broadcast), broadcast.channel.reconnectMs);
+    onAir.timer = setTimeout(() => this.#end(stream), stream.channel.reconnectMs);
   }
 
-  #end(broadcast: Broadcast): void {
-    const { channelId } = broadcast.channel;
+  #end(stream: PackagedStream): void {
+    const { channelId } = stream.channel;
     const onAir = this.#onAir.get(channelId);
-    if (onAir?.broadcast === broadcast) {
+    if (onAir?.stream === stream) {
       if (onAir.timer) clearTimeout(onAir.timer);
       this.#onAir.delete(channelId);
       this.#await(onAir.simulcast.finish());
     }
-    this.#complete(broadcast);
+    this.#complete(stream);
   }
 
-  #complete(broadcast: Broadcast): void {
-    this.#completing.set(broadcast.name, broadcast);
+  #complete(stream: PackagedStream): void {
+    this.#completing.set(stream.name, stream);
     this.#await(
-      broadcast
+      stream
         .end(this.#isClosed)
         .catch((error) => {
           // The next start of the server recovers its files.
-          const fields = { channel: broadcast.channel.channel, error: String(error) };
+          const fields = { channel: stream.channel.channel, error: String(error) };
           this.#options.send({ type: "log", level: "error", message: "a stream could not be completed", fields });
         })
-        .finally(() => this.#completing.delete(broadcast.name)),
+        .finally(() => this.#completing.delete(stream.name)),
     );
   }
 

@@ -2,7 +2,7 @@ import type { LiveSample, StreamEnd, TrackConfig } from "#lib/codecs";
 import type { PublishedStream, PublishSink, PublishWarning } from "#lib/publishing";
 import type { Health } from "../cmaf/types.ts";
 import type { Simulcast } from "../simulcast/simulcast.ts";
-import type { Broadcast } from "./broadcast.ts";
+import type { PackagedStream } from "./packaged-stream.ts";
 import { HealthMeter, type StreamHealth } from "./stream-health.ts";
 
 /** A publisher that changes its codec parameters more often is not one. Each change is a stream of its own. */
@@ -15,10 +15,10 @@ export const TAKEN_OVER = "Another publisher has taken over the channel.";
 export type PublisherOptions = {
   /** The id of the stream key that it has used. */
   keyId: string;
-  broadcast: Broadcast;
+  stream: PackagedStream;
   simulcast: Simulcast;
-  /** A new stream of the same channel, in place of `broadcast`. */
-  restart: (publisher: Publisher, broadcast: Broadcast) => Broadcast;
+  /** A new stream of the same channel, in place of `stream`. */
+  restart: (publisher: Publisher, stream: PackagedStream) => PackagedStream;
   onWarning: (warning: PublishWarning) => void;
   /** Called once, and last. */
   onEnd: (publisher: Publisher, end: StreamEnd) => void;
@@ -28,7 +28,7 @@ export type PublisherOptions = {
 export class Publisher implements PublishSink {
   readonly #options: PublisherOptions;
   readonly #configs = new Map<TrackConfig["kind"], TrackConfig>();
-  #broadcast: Broadcast;
+  #stream: PackagedStream;
   #connection: PublishedStream | null = null;
   readonly #meter = new HealthMeter(performance.now());
   #announced: readonly TrackConfig["kind"][] = [];
@@ -38,11 +38,11 @@ export class Publisher implements PublishSink {
 
   constructor(options: PublisherOptions) {
     this.#options = options;
-    this.#broadcast = options.broadcast;
+    this.#stream = options.stream;
   }
 
-  get broadcast(): Broadcast {
-    return this.#broadcast;
+  get stream(): PackagedStream {
+    return this.#stream;
   }
 
   get simulcast(): Simulcast {
@@ -75,7 +75,7 @@ export class Publisher implements PublishSink {
     if (this.#isReplaced) return;
     this.#configs.set(config.kind, config);
     this.#meter.withdraw("configuration_missing");
-    this.#broadcast.config(config);
+    this.#stream.config(config);
     this.simulcast.config(config);
   }
 
@@ -84,7 +84,7 @@ export class Publisher implements PublishSink {
     this.#sampledAt = performance.now();
     this.#meter.add(sample, this.#sampledAt);
     if (sample.kind === "video" && sample.isKeyframe) this.#meter.withdraw("video_missing");
-    this.#broadcast.sample(sample);
+    this.#stream.sample(sample);
     this.simulcast.sample(sample);
   }
 
@@ -93,7 +93,7 @@ export class Publisher implements PublishSink {
   onTracks(kinds: readonly TrackConfig["kind"][]): void {
     if (this.#isReplaced) return;
     this.#announced = kinds;
-    this.#broadcast.announce(kinds);
+    this.#stream.announce(kinds);
   }
 
   onWarning(warning: PublishWarning): void {
@@ -121,9 +121,9 @@ export class Publisher implements PublishSink {
   restart(): void {
     if (this.#isReplaced) return;
     if (++this.#streams > MAX_STREAMS) return this.stop("The codec parameters change too often.");
-    this.#broadcast = this.#options.restart(this, this.#broadcast);
-    this.#broadcast.announce(this.#announced);
-    for (const config of this.#configs.values()) this.#broadcast.config(config);
+    this.#stream = this.#options.restart(this, this.#stream);
+    this.#stream.announce(this.#announced);
+    for (const config of this.#configs.values()) this.#stream.config(config);
   }
 
   react({ isFatal, message, code }: Health): void {
@@ -131,7 +131,7 @@ export class Publisher implements PublishSink {
     if (isFatal) this.stop(message);
     else if (code !== "recording_stopped") return;
     // The stream continues without a recording.
-    else if (this.#broadcast.channel.record) this.restart();
+    else if (this.#stream.channel.record) this.restart();
     else this.stop("The disk of the server is full.");
   }
 }

@@ -6,11 +6,11 @@ import { createRtmpServer, type RtmpServer } from "#lib/rtmp";
 import { createSrtServer } from "#lib/srt";
 import { connector } from "../simulcast/connect.ts";
 import type { WhipServer, WhipServerOptions } from "../whip/server.ts";
-import { recordingFolder } from "./broadcast.ts";
 import { diskReserve } from "./disk-reserve.ts";
 import { recoverRecording } from "./finish-recording.ts";
 import { Gateway } from "./gateway.ts";
 import type { FromIngest, IngestOptions, Permission, PublishQuestion, ToIngest, ToIngestOf } from "./messages.ts";
+import { recordingFolder } from "./packaged-stream.ts";
 
 /** The channel to the server that started this process. */
 export type IngestChannel = {

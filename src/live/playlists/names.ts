@@ -1,8 +1,8 @@
 import { segmentFileName } from "#media/arguments.ts";
 
-/** The DASH manifest: of a broadcast, in the folder of its tracks, and of the running one of a channel. */
+/** The DASH manifest: of a stream, in the folder of its tracks, and of the running one of a channel. */
 export const LIVE_MANIFEST = "manifest.mpd";
-/** The time of day of the server, next to the manifest of a broadcast. */
+/** The time of day of the server, next to the manifest of a stream. */
 export const LIVE_TIME = "time";
 
 /**

@@ -23,7 +23,7 @@ const MAX_TRACKS = 16;
 const MAX_WAITERS = 10_000;
 
 /**
- * The playlists of a broadcast: it takes the events of the packager, and answers requests for playlists and parts. Tracks
+ * The playlists of a stream: it takes the events of the packager, and answers requests for playlists and parts. Tracks
  * share the media timeline. The events throw a RangeError when they contradict each other; requests throw an HttpError.
  */
 export class LiveTimeline {

@@ -102,7 +102,7 @@ export class TrackWindow {
     return { init, nextNumber, isDiscontinuityNext, endSeconds, ...(isIndependent ? {} : { isIndependent }) };
   }
 
-  /** Restores an empty window. `discontinuities`: the broadcast's; one of them may not be in this playlist yet. */
+  /** Restores an empty window. `discontinuities`: the stream's; one of them may not be in this playlist yet. */
   restore(
     { nextNumber, isDiscontinuityNext, endSeconds, isIndependent = true }: TrackState,
     discontinuities: number,

@@ -16,9 +16,9 @@ export type TargetReport = {
   sinceMs: number;
   /** Why the last connection has failed; null when it has not. */
   error: string | null;
-  /** During this broadcast. */
+  /** During this stream. */
   sentBytes: number;
-  /** Frames of video, or packets of audio without video, that the target was too slow for. During this broadcast. */
+  /** Frames of video, or packets of audio without video, that the target was too slow for. During this stream. */
   droppedFrames: number;
 };
 
@@ -30,6 +30,6 @@ export type SimulcastReport = {
   sentBytes: number;
   /** Connections to targets that could not be made, or were lost, since the last report. */
   failures: number;
-  /** Null: the broadcast has ended. Absent: as before. */
+  /** Null: the stream has ended. Absent: as before. */
   targets?: TargetReport[] | null;
 };

@@ -1,9 +1,9 @@
 import type { LiveSample, LiveVideoCodec, TrackConfig } from "#lib/codecs";
 import type { Log } from "#lib/publishing";
 import { announcedFourCcs, configPayload, MESSAGE, metadataPayload, samplePayload } from "#lib/rtmp";
-import { BroadcastClock } from "./broadcast-clock.ts";
 import type { Connect } from "./connect.ts";
 import type { SimulcastReport, SimulcastTarget } from "./messages.ts";
+import { StreamClock } from "./stream-clock.ts";
 import { type StreamSetup, TargetSender } from "./target-sender.ts";
 
 /** A stream whose video has not begun after so long has none. */
@@ -19,11 +19,11 @@ export type SimulcastOptions = {
 
 /**
  * Sends what the publishers of a channel send, one after another, to other servers, without encoding it. No method throws
- * or waits: nothing that happens here affects the broadcast.
+ * or waits: nothing that happens here affects the stream.
  */
 export class Simulcast {
   readonly #options: SimulcastOptions;
-  readonly #clock = new BroadcastClock();
+  readonly #clock = new StreamClock();
   readonly #configs: Partial<Record<TrackConfig["kind"], TrackConfig>> = {};
   #senders: TargetSender[] = [];
   #firstMs: number | null = null;
@@ -86,7 +86,7 @@ export class Simulcast {
     });
   }
 
-  /** Another publisher continues the broadcast. Targets stay connected. */
+  /** Another publisher continues the stream. Targets stay connected. */
   resume(): void {
     this.#clock.resume();
     for (const sender of this.#senders) sender.resume();
@@ -99,7 +99,7 @@ export class Simulcast {
     this.#send(this.#senders.map((sender) => sender.report));
   }
 
-  /** The broadcast has ended. Resolves when all targets have received the rest, or a few seconds have passed. */
+  /** The stream has ended. Resolves when all targets have received the rest, or a few seconds have passed. */
   async finish(): Promise<void> {
     if (this.#isFinished) return;
     this.#isFinished = true;

@@ -3,10 +3,10 @@ import { PublishClient, type PublishEnd, type PublishUrl, readPublishUrl } from 
 import type { Connect } from "./connect.ts";
 import type { SimulcastTarget, TargetReport } from "./messages.ts";
 
-/** One message of the broadcast, which all targets share. */
+/** One message of the stream, which all targets share. */
 export type StreamMessage = {
   type: number;
-  /** On the timeline of the broadcast. */
+  /** On the timeline of the stream. */
   ms: number;
   payload: Buffer;
   /** Counts as a frame when it is dropped. */
@@ -43,7 +43,7 @@ const JITTER = 0.2;
 type Queued = StreamMessage & { at: number };
 
 /**
- * Sends a broadcast to one target, and connects again while it lasts. Nothing here waits for the target: what it does not
+ * Sends a stream to one target, and connects again while it lasts. Nothing here waits for the target: what it does not
  * read in time is dropped.
  */
 export class TargetSender {
@@ -60,7 +60,7 @@ export class TargetSender {
   #isWaiting = true;
   /** Frames are dropped because the target was too slow. */
   #isBehind = false;
-  /** Time of the broadcast at which the connection began. */
+  /** Time of the stream at which the connection began. */
   #baseMs: number | null = null;
   /** Since when the stream is accepted; 0 before. */
   #acceptedAt = 0;
@@ -93,7 +93,7 @@ export class TargetSender {
     return this.#sentBefore + (this.#client?.sentBytes ?? 0);
   }
 
-  /** The next message of the broadcast. */
+  /** The next message of the stream. */
   offer(message: StreamMessage): void {
     if (this.#isStopped || this.#retry) return;
     if (!this.#attempt) void this.#connect();

@@ -7,7 +7,7 @@ type Configuration = {
   /** Version, profile, compatibility, level, size of lengths. */
   head: Buffer;
   sequences: Buffer[];
-  pictures: Buffer[];
+  pps: Buffer[];
   /** What profiles above Main have after the parameter sets. */
   rest: Buffer;
 };
@@ -41,8 +41,8 @@ function configurationOf(init: Buffer): Configuration {
     });
   try {
     const sequences = sets((data[at++] as number) & 0x1f);
-    const pictures = sets(data[at++] as number);
-    return { head: data.subarray(0, 5), sequences, pictures, rest: data.subarray(at) };
+    const pps = sets(data[at++] as number);
+    return { head: data.subarray(0, 5), sequences, pps, rest: data.subarray(at) };
   } catch (error) {
     if (error instanceof RangeError) throw new ClipImpossible("its parameter sets are malformed");
     throw error;
@@ -61,18 +61,16 @@ export function covers(init: Buffer, encoded: Buffer): boolean {
   const all = configurationOf(init);
   const wanted = configurationOf(encoded);
   const has = (sets: Buffer[], one: Buffer) => sets.some((other) => other.equals(one));
-  return (
-    wanted.sequences.every((one) => has(all.sequences, one)) && wanted.pictures.every((one) => has(all.pictures, one))
-  );
+  return wanted.sequences.every((one) => has(all.sequences, one)) && wanted.pps.every((one) => has(all.pps, one));
 }
 
 /** An id that neither a SPS nor a PPS has. Throws ClipImpossible when all are used. */
 export function freeId(init: Buffer): number {
-  const { sequences, pictures } = configurationOf(init);
+  const { sequences, pps } = configurationOf(init);
   const used = new Set([
     // 7.3.2.1.1: after the header, profile, constraints and level. 7.3.2.2: after the header.
     ...sequences.map((one) => readUnsigned(one, 4)),
-    ...pictures.map((one) => readUnsigned(one, 1)),
+    ...pps.map((one) => readUnsigned(one, 1)),
   ]);
   for (let id = 1; id < MAX_IDS; id++) if (!used.has(id)) return id;
   throw new ClipImpossible("all ids of its parameter sets are used");
@@ -93,8 +91,8 @@ export function withParameterSets(init: Buffer, encoded: Buffer): Buffer {
   const own = configurationOf(init);
   const added = configurationOf(encoded);
   const sequences = [...own.sequences, ...added.sequences];
-  const pictures = [...own.pictures, ...added.pictures];
-  if (sequences.length >= MAX_IDS || pictures.length >= 256) throw new ClipImpossible("it has too many parameter sets");
+  const pps = [...own.pps, ...added.pps];
+  if (sequences.length >= MAX_IDS || pps.length >= 256) throw new ClipImpossible("it has too many parameter sets");
   const written = (sets: readonly Buffer[]) =>
     sets.flatMap((set) => {
       const length = Buffer.alloc(2);
@@ -103,7 +101,7 @@ export function withParameterSets(init: Buffer, encoded: Buffer): Buffer {
     });
   const content = Buffer.concat([
     ...[own.head, Buffer.of(0xe0 | sequences.length), ...written(sequences)],
-    ...[Buffer.of(pictures.length), ...written(pictures), own.rest],
+    ...[Buffer.of(pps.length), ...written(pps), own.rest],
   ]);
   const { around, configuration } = pathTo(init);
   const result = Buffer.concat([init.subarray(0, configuration.start), content, init.subarray(configuration.end)]);

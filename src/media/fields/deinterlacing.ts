@@ -5,7 +5,7 @@ import { MediaError } from "../error.ts";
 import { type Binaries, run, untrustedInput } from "../ffmpeg.ts";
 import type { Probe, ProbeOptions, VideoTrack } from "../probe.ts";
 import { Combing, type Verdict } from "./combing.ts";
-import { asFrames, isOfFieldRate, type ShownFrame } from "./field-pictures.ts";
+import { asFrames, isOfFieldRate, type ShownFrame } from "./field-frames.ts";
 import { hasOnlyFrames } from "./h264.ts";
 
 /*

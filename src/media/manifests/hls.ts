@@ -56,7 +56,7 @@ export function master(
         audioGroup: isGrouped ? group.id : undefined,
       })),
     ),
-    pictures: videos.flatMap(({ name, init, segments }) => {
+    frames: videos.flatMap(({ name, init, segments }) => {
       const frames = iFramesOf(segments);
       if (!frames) return [];
       const sizes = frames.map(({ durationSeconds, range }) => ({ bytes: range?.bytes ?? 0, durationSeconds }));

@@ -83,10 +83,10 @@ export const audioOf = (media: SizedMedia): Rendition[] =>
 /** The variants of a group, by size; those of audio without video. */
 export function toRenditions(media: SizedMedia, { audios }: AudioGroup): Rendition[] {
   const { plan, spec, videos, target } = media;
-  const sound = audios.map((one) => ({ codec: one.init.codec, ...bitRates(one.segments, target) }));
-  const audioPeak = Math.max(0, ...sound.map(({ peak }) => peak));
-  const audioAverage = Math.max(0, ...sound.map(({ average }) => average));
-  const audioCodecs = [...new Set(sound.map(({ codec }) => codec))];
+  const audioRates = audios.map((one) => ({ codec: one.init.codec, ...bitRates(one.segments, target) }));
+  const audioPeak = Math.max(0, ...audioRates.map(({ peak }) => peak));
+  const audioAverage = Math.max(0, ...audioRates.map(({ average }) => average));
+  const audioCodecs = [...new Set(audioRates.map(({ codec }) => codec))];
   const rate = plan.video ? Math.round((plan.video.rate.num / plan.video.rate.den) * 1000) / 1000 : null;
   const withAudio = videos.map((one) => {
     const { peak, average } = bitRates(one.segments, target);

@@ -16,8 +16,8 @@ import {
   rebaseMpd,
   rebaseStoryboard,
   type SharedMedia,
+  storyboardImages,
   storyboardJson,
-  storyboardPictures,
   type TimeRange,
 } from "#lib/manifests";
 import { captionSections } from "#lib/search";
@@ -79,7 +79,7 @@ export const PARSERS = {
   },
 
   /** Checks a storyboard. */
-  storyboard: ({ text }: { text: string }) => ({ pictures: storyboardPictures(text) }),
+  storyboard: ({ text }: { text: string }) => ({ images: storyboardImages(text) }),
 
   /** Rewrites a top manifest or storyboard in storage for delivery. */
   rebase: ({ what, bytes, below }: { what: Rebased; bytes: Uint8Array; below: Below }) =>
@@ -123,7 +123,7 @@ export const PARSERS = {
   /** Cuts a storyboard in storage. */
   clipStoryboard({ bytes, startMs, endMs }: { bytes: Uint8Array; startMs: number; endMs: number }) {
     const { text } = runToEnd(clippedVtt(textOf(bytes), { startMs, endMs }));
-    return { text: Buffer.from(text), images: storyboardPictures(text) ?? [] };
+    return { text: Buffer.from(text), images: storyboardImages(text) ?? [] };
   },
 
   /** Checks a WebVTT text. */

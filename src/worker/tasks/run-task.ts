@@ -273,7 +273,7 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
     heartbeat.report("publishing", ENCODED);
     await addCaptions(captions, outDir);
     await publisher.finish([...captions.files, ...filesOf(written)]);
-    return { written, ...captions.told, ...(sum && { media: { source_sha256: await sum } }) };
+    return { written, ...captions.reported, ...(sum && { media: { source_sha256: await sum } }) };
   } finally {
     await publisher.stop();
   }

@@ -184,7 +184,7 @@ const NAMED_ELSEWHERE = [
   "src/media/ffmpeg-capabilities.ts",
   "src/media/ffmpeg.ts",
   "src/media/fields/deinterlacing.ts",
-  "src/media/fields/field-pictures.ts",
+  "src/media/fields/field-frames.ts",
   "src/media/fields/h264.ts",
   // The encoder of intermediate files, whatever the renditions are.
   "src/media/ogg/join-links.ts",

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { expect, test } from "vitest";
-import { turnOf } from "#features/playback/images/image-request.ts";
+import { rotationOf } from "#features/playback/images/image-request.ts";
 import { still } from "#media/image.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { binaries } from "#test/support/media/sources.ts";
@@ -45,7 +45,7 @@ test.each([
     {
       offsetSeconds: 0,
       box: { width: null, height: null, fit: "preserve" },
-      turn: turnOf(new URLSearchParams(query)),
+      rotation: rotationOf(new URLSearchParams(query)),
       format: "png",
     },
     { ffmpeg, cwd: emptyFolder() },

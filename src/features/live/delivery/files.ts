@@ -90,7 +90,7 @@ async function serve({ context, scope, onSent }: ViewerRequest, source: LiveFile
   const offset = part?.offset ?? 0;
   const bytes = part?.bytes ?? Number(file.stat.size);
   const key = `${stream.name}/${track}/${name}`;
-  // The name of a broadcast is unique, so the bytes at this URL never change.
+  // The name of a stream is unique, so the bytes at this URL never change.
   const info: ObjectInfo = { key, bytes, etag: `"${key}"`, modifiedAt: new Date(stream.startedAt) };
   const read = ({ start, end }: ByteRange) => file.read({ start: offset + start, end: offset + end });
   let isRead = false;

@@ -9,7 +9,7 @@ import { countViewer, freshSeconds, type ViewerRequest, whileConnected } from ".
 type Manifested = Pick<LiveStream, "name" | "timeline" | "viewers">;
 
 /**
- * The DASH manifest of a broadcast, in the folder of its tracks. The request counts as one of a viewer. Throws what the
+ * The DASH manifest of a stream, in the folder of its tracks. The request counts as one of a viewer. Throws what the
  * timeline throws, 499 when the client disconnects.
  */
 export async function serveManifest(request: ViewerRequest, stream: Manifested): Promise<Response> {
@@ -23,8 +23,8 @@ export async function serveManifest(request: ViewerRequest, stream: Manifested):
 }
 
 /**
- * The same at the URL of the channel. `folder` has the broadcasts, as a path from the root of the host. Players read the
- * updates at the URL of the broadcast, also the one in which it ends; the next broadcast has another. It is no redirect,
+ * The same at the URL of the channel. `folder` has the streams, as a path from the root of the host. Players read the
+ * updates at the URL of the stream, also the one in which it ends; the next stream has another. It is no redirect,
  * because ffmpeg 5.1 resolves references against the URL that it requested.
  */
 export async function serveManifestOfChannel(
@@ -38,7 +38,7 @@ export async function serveManifestOfChannel(
   return encodedText(request.context, {
     text: async () => rendered.text,
     sameFor: rendered,
-    // The next broadcast has other URLs.
+    // The next stream has other URLs.
     headers: headersOf(`${request.scope}, no-cache`),
     onSent: request.onSent,
   });

@@ -14,7 +14,7 @@ import { countViewer, freshSeconds, type ViewerRequest, whileConnected } from ".
 const BLOCKING_FRESH = 6;
 
 /**
- * `prefix`: from the URL of the request to the folder of the broadcast. The query may select resolutions and their order.
+ * `prefix`: from the URL of the request to the folder of the stream. The query may select resolutions and their order.
  * The request counts as one of a viewer. Throws what the timeline throws, and 422 for an invalid parameter.
  */
 export async function serveMultivariantPlaylist(
@@ -28,7 +28,7 @@ export async function serveMultivariantPlaylist(
   countViewer(request, stream);
   const playlist = await whileConnected(request, (signal) => timeline.waitForMultivariantPlaylist(signal, prefix));
   const text = masterOfSelection(playlist.text, selection);
-  // The next broadcast has other URLs.
+  // The next stream has other URLs.
   return encodedText(context, { text: async () => text, headers: headersOf(`${scope}, no-cache`), onSent });
 }
 

@@ -40,7 +40,7 @@ const posters = forApp((app) => {
   });
 });
 
-/** The frame with which the newest segment of a broadcast begins. Throws 404 without video, 429, and 503 `busy`. */
+/** The frame with which the newest segment of a stream begins. Throws 404 without video, 429, and 503 `busy`. */
 export async function servePoster(
   { context, scope, onSent }: ViewerRequest,
   stream: LiveStream | StoredStream,

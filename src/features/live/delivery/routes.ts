@@ -26,9 +26,9 @@ import { servePoster } from "./poster.ts";
 import type { ViewerRequest } from "./viewer-request.ts";
 
 /**
- * `/live/<channel>/[~<token>/]<file>`. The file is `master.m3u8`, `manifest.mpd` or `thumbnail.jpg`, of the running broadcast;
- * `<broadcast>/<track>/<name>`: a media playlist, the init segment, a segment or a part; or `<broadcast>/manifest.mpd` with
- * `<broadcast>/time`. URLs with a broadcast are never used again.
+ * `/live/<channel>/[~<token>/]<file>`. The file is `master.m3u8`, `manifest.mpd` or `thumbnail.jpg`, of the running stream;
+ * `<stream>/<track>/<name>`: a media playlist, the init segment, a segment or a part; or `<stream>/manifest.mpd` with
+ * `<stream>/time`. URLs with a stream are never used again.
  */
 export const liveDeliveryRoutes = (tokens: PlaybackTokens, egress: Egress): Route[] => [
   route({
@@ -102,7 +102,7 @@ function serveFile(
   return segment === null ? notFound("file") : serveSegment(request, stream, track, segment);
 }
 
-/** The running broadcast, which this server or another one receives. Throws 404 `channel_idle`. */
+/** The running stream, which this server or another one receives. Throws 404 `channel_idle`. */
 async function requireRunning(
   app: App,
   { id, channel }: { id: number; channel: string },

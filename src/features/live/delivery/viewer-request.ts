@@ -30,7 +30,7 @@ export function countViewer({ context, token }: ViewerRequest, { viewers }: Pick
 }
 
 /**
- * Waits for something of a broadcast, and throws 499 when the client disconnects. All viewers of a broadcast wait for the same
+ * Waits for something of a stream, and throws 499 when the client disconnects. All viewers of a stream wait for the same
  * part: each is answered within its share of the event loop.
  */
 export async function whileConnected<T>(

@@ -42,13 +42,13 @@ class SimulcastReports {
     else if (targets) targetStates(this.#app).set(channelId, targets);
   }
 
-  /** The ingest process has exited, and its broadcasts with it. */
+  /** The ingest process has exited, and its streams with it. */
   clear(): void {
     targetStates(this.#app).clear();
     this.#failing.clear();
   }
 
-  /** Enabled targets of broadcasts, by status; none in a process that only replicates them. */
+  /** Enabled targets of streams, by status; none in a process that only replicates them. */
   counts(): [TargetReport["status"], number][] {
     const all = this.#isReceiving ? [...targetStates(this.#app).values()].flat() : [];
     return TARGET_STATUS.map((status) => [status, all.filter((target) => target.status === status).length]);

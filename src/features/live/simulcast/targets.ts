@@ -14,7 +14,7 @@ import { SimulcastTarget, type TargetPatch, type TargetWrite } from "./schema.ts
 import { readStreamKey, sealStreamKey } from "./secret.ts";
 import { targetStates } from "./states.ts";
 
-/** Each is another copy of the broadcast that this server sends. */
+/** Each is another copy of the stream that this server sends. */
 export const MAX_TARGETS = 5;
 const UNREADABLE = "The server's signing secret has changed; set stream_key again.";
 

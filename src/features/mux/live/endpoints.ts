@@ -108,7 +108,7 @@ const command = (name: string, operation: string, change: (call: MuxCall, id: nu
     },
   });
 /** Repeating it does nothing: at Mux an idle stream can be completed. */
-async function endBroadcast(call: MuxCall, id: number): Promise<void> {
+async function endStream(call: MuxCall, id: number): Promise<void> {
   try {
     await call.native("POST", `${native}/${id}/end`);
   } catch (error) {
@@ -235,7 +235,7 @@ export const liveEndpoints: readonly Endpoint[] = [
   }),
   command("enable", "updateChannel", enable(true)),
   command("disable", "updateChannel", enable(false)),
-  command("complete", "endLiveStream", endBroadcast),
+  command("complete", "endLiveStream", endStream),
   endpoint({
     ...WRITES,
     method: "PUT",

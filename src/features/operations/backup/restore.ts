@@ -38,7 +38,7 @@ export type Checked = {
 /** The storage that a restore wrote to; null when the archive contains no objects. */
 export type Restored = Checked & { storage: ObjectStore["kind"] | null };
 
-const FAULTS_TOLD = 5;
+const FAULTS_SHOWN = 5;
 
 /** Verifies a backup and changes nothing. Objects that the archive does not contain are looked up in storage. */
 export async function checkBackup(options: RestoreOptions): Promise<Checked> {
@@ -135,12 +135,12 @@ async function examine(options: RestoreOptions, unpacked: Unpacked): Promise<Che
     for (const { key, bytes } of ledger.elsewhere()) {
       const info = await storage?.head(key);
       if (info?.bytes === bytes) continue;
-      if (++count <= FAULTS_TOLD) missing.push(key);
+      if (++count <= FAULTS_SHOWN) missing.push(key);
     }
   }
   if (count > 0)
     faults.push(
-      `${count} of ${manifest.objects.count} objects are missing or changed in storage and not in the archive: ${missing.join(", ")}${count > FAULTS_TOLD ? " …" : ""}`,
+      `${count} of ${manifest.objects.count} objects are missing or changed in storage and not in the archive: ${missing.join(", ")}${count > FAULTS_SHOWN ? " …" : ""}`,
     );
   return { manifest, faults, missing: manifest.objects.missing };
 }

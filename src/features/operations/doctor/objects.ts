@@ -9,7 +9,7 @@ import { adviceOn, type FixResult, fixLoss, type Removed, removeUnreferenced } f
 import { ReferenceIndex } from "./reference-index.ts";
 import { findLosses, type Loss, type ScanResult, scanStorage, YOUNG_MS } from "./scan-storage.ts";
 
-const TOLD = 5;
+const SHOWN = 5;
 const HOURS = YOUNG_MS / 3_600_000;
 
 type Options = {
@@ -101,7 +101,7 @@ class Losses {
     const owner = asset === null ? "delivery" : `asset ${asset}`;
     for (const { key, kind } of lost) {
       this.#faulty++;
-      if (this.#faults.length < TOLD)
+      if (this.#faults.length < SHOWN)
         this.#faults.push(`${owner}: ${key} (${kind}${remark === null ? "" : `; ${remark}`})`);
     }
   }
@@ -114,7 +114,7 @@ class Losses {
       return { detail: `${named} objects referenced by the database are in storage${inProgress}`, fixed: 0 };
     const detail = `${this.missing} of ${named} objects referenced by the database are missing from storage`;
     if (this.#faulty === 0) return { detail: `${detail}: ${done}${inProgress}`, fixed: this.#fixed };
-    const more = this.#faulty > TOLD ? " …" : "";
+    const more = this.#faulty > SHOWN ? " …" : "";
     const advice = fix ? "" : ". Look for them in a backup before doctor --fix removes the references";
     return {
       ok: false,

@@ -26,7 +26,7 @@ export type ScanResult = {
 };
 
 type Options = { signal: AbortSignal; tell(looked: number): void };
-const TOLD = 3;
+const SHOWN = 3;
 
 /** Scans every object in storage once. Records which referenced objects exist, and which objects are unreferenced. */
 export async function scanStorage(
@@ -47,7 +47,7 @@ export async function scanStorage(
       if (index.see(key)) continue;
       if (!isOwnKey(key)) {
         seen.unknown++;
-        if (seen.unknownKeys.length < TOLD) seen.unknownKeys.push(key);
+        if (seen.unknownKeys.length < SHOWN) seen.unknownKeys.push(key);
       } else if (modifiedAt.getTime() > youngFrom) seen.young++;
       else index.leave(key, bytes);
     }

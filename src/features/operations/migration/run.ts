@@ -144,7 +144,7 @@ async function pass(
   const { objectsDone, bytesDone, objectsCopied, bytesCopied, objectsVerified, objectsFixed } = row;
   const counts: Counts = { objectsDone, bytesDone, objectsCopied, bytesCopied, objectsVerified, objectsFixed };
   state.counts = counts;
-  let toldAt = performance.now();
+  let reportedAt = performance.now();
   for await (const { seen, last } of joinedListing(pair.source, pair.target, row.afterKey)) {
     // After the switch they have all ended, and new work writes to the target.
     const keys = seen.map(({ object }) => object.key);
@@ -156,8 +156,8 @@ async function pass(
       counts.bytesDone += one.object.bytes;
     });
     signal.throwIfAborted();
-    if (last === null || performance.now() - toldAt < TELL_MS) continue;
-    toldAt = performance.now();
+    if (last === null || performance.now() - reportedAt < TELL_MS) continue;
+    reportedAt = performance.now();
     await setStorageLocation(app, { ...counts, afterKey: last });
   }
   signal.throwIfAborted();

@@ -20,7 +20,7 @@ const MAX_STORED = 1000;
 const MAX_STORED_BYTES = 128 * 2 ** 20;
 const COUNTED_VERSIONS = 10_000;
 
-type StoredImages = { pictures: number; bytes: number };
+type StoredImages = { count: number; bytes: number };
 type GeneratedImage = { info: ObjectInfo; bytes: Buffer };
 /** An image in progress, shared by all clients that wait for it. Aborted when the last of them has disconnected. */
 type Generation = { made: Promise<GeneratedImage>; clients: number; abort: AbortController };
@@ -109,8 +109,8 @@ export function createImageHandler(app: App) {
   async function keep({ objects, asset, folder, key }: Wanted, bytes: Buffer): Promise<void> {
     try {
       const stored = await countOf(objects, folder);
-      if (stored.pictures >= MAX_STORED || stored.bytes + bytes.length > MAX_STORED_BYTES) return;
-      stored.pictures++;
+      if (stored.count >= MAX_STORED || stored.bytes + bytes.length > MAX_STORED_BYTES) return;
+      stored.count++;
       stored.bytes += bytes.length;
       await writeSmallObject(objects, key, bytes, { contentType: contentTypeOf(key) });
       // The asset was deleted or published again meanwhile: the deletion of old images may have run before this write.
@@ -129,7 +129,7 @@ export function createImageHandler(app: App) {
     const known = counted.get(folder);
     if (known) return known;
     const counting = objects.list(folder, { limit: MAX_STORED }).then(({ objects: found }) => ({
-      pictures: found.length,
+      count: found.length,
       bytes: found.reduce((sum, { bytes }) => sum + bytes, 0),
     }));
     counted.set(folder, counting);

@@ -1,6 +1,13 @@
 import { isFirstFrame, posterOf } from "#features/assets/poster.ts";
 import { invalid, notFound } from "#lib/base";
-import { type AnimatedFormat, type Box, FIT_MODES, type FitMode, type StillFormat, type Turn } from "#media/image.ts";
+import {
+  type AnimatedFormat,
+  type Box,
+  FIT_MODES,
+  type FitMode,
+  type Rotation,
+  type StillFormat,
+} from "#media/image.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 
 /** Times in seconds. A still image without a time is the poster. */
@@ -9,7 +16,7 @@ export type ImageRequest =
   | Animation
   /** All tiles of the storyboard. */
   | { kind: "sheet"; format: StillFormat };
-export type StillShape = { box: Box; turn: Turn; format: StillFormat };
+export type StillShape = { box: Box; rotation: Rotation; format: StillFormat };
 type Animation = {
   kind: "animated";
   start: number;
@@ -36,7 +43,7 @@ export function parseImageRequest(asset: AssetRow, file: string, query: URLSearc
   if (shape) {
     const request: ImageRequest = { kind: "still", time: timeOf(asset, query), ...shape };
     const { width, height } = shape.box;
-    const isWhole = request.time === null && width === null && height === null && turnName(shape.turn) === "";
+    const isWhole = request.time === null && width === null && height === null && rotationName(shape.rotation) === "";
     return isWhole && (shape.format === "jpg" || posterOf(asset)?.endsWith(`.${shape.format}`)) ? null : request;
   }
   const [, sheet] = /^storyboard\.(jpg|png|webp)$/.exec(file) ?? [];
@@ -48,7 +55,9 @@ export function parseImageRequest(asset: AssetRow, file: string, query: URLSearc
 /** Format, size and rotation of `thumbnail.<format>`; null for another file. Throws 422 for an invalid parameter. */
 export function parseStillShape(file: string, query: URLSearchParams): StillShape | null {
   const [, format] = /^thumbnail\.(jpg|png|webp)$/.exec(file) ?? [];
-  return format === undefined ? null : { box: boxOf(query), turn: turnOf(query), format: format as StillFormat };
+  return format === undefined
+    ? null
+    : { box: boxOf(query), rotation: rotationOf(query), format: format as StillFormat };
 }
 
 /** The canonical form of equivalent requests: part of the name under which the image is stored. */
@@ -62,19 +71,19 @@ export function nameOf(request: ImageRequest): string {
 }
 
 /** The same of a still image without its time. */
-export function nameOfShape({ box: { width, height, fit }, turn, format }: StillShape): string {
+export function nameOfShape({ box: { width, height, fit }, rotation, format }: StillShape): string {
   const size = `w${width ?? ""}-h${height ?? ""}${width !== null && height !== null ? `-${fit}` : ""}`;
-  return `${size}${turnName(turn)}.${format}`;
+  return `${size}${rotationName(rotation)}.${format}`;
 }
 
 /** Empty for an image that is not turned. */
-const turnName = ({ rotate, isFlippedHorizontally, isFlippedVertically }: Turn) =>
+const rotationName = ({ rotate, isFlippedHorizontally, isFlippedVertically }: Rotation) =>
   `${rotate === 0 ? "" : `-r${rotate}`}${isFlippedHorizontally ? "-fh" : ""}${isFlippedVertically ? "-fv" : ""}`;
 
 const ROTATIONS = [0, 90, 180, 270] as const;
 
 /** How an image is to be turned. Throws 422. */
-export function turnOf(query: URLSearchParams): Turn {
+export function rotationOf(query: URLSearchParams): Rotation {
   const given = query.get("rotate");
   const rotate = ROTATIONS.find((degrees) => String(degrees) === (given ?? "0"));
   if (rotate === undefined) return invalid("rotate", `must be one of ${ROTATIONS.join(", ")}`);

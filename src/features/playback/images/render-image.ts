@@ -71,9 +71,9 @@ export const imageRenderer = forApp((app) => {
       const source = await readImage(objects, await sheetOf(app, objects, asset));
       return still(source, { offsetSeconds: 0, box: { width: null, height: null, fit: "preserve" }, ...request }, tool);
     }
-    const { time, box, turn } = request;
+    const { time, box, rotation } = request;
     // The rendition is chosen by the size that the frame has before it is turned.
-    const sides = turn.rotate % 180 === 0 ? box : { width: box.height, height: box.width };
+    const sides = rotation.rotate % 180 === 0 ? box : { width: box.height, height: box.width };
     const clip = time === null ? null : await clipOf(objects, asset, { start: time, end: time, ...sides });
     const source = clip ? video(clip) : await readImage(objects, posterOf(asset));
     return still(source, { ...request, offsetSeconds: clip?.offsetSeconds ?? 0 }, tool);

@@ -15,8 +15,8 @@ export async function sheetOf(app: App, objects: ObjectStore, asset: AssetRow): 
   if (key === null || path === null) return notFound("image");
   const bytes = await readSmallObject(objects, key, { maxBytes: DOCUMENT_LIMITS.servedBytes });
   const text = bytes?.toString("utf8") ?? notFound("image");
-  const { pictures } = await parseDocument(app, "storyboard", { text }, { tenantId: asset.tenantId });
-  const [uri, second] = pictures ?? [];
+  const { images } = await parseDocument(app, "storyboard", { text }, { tenantId: asset.tenantId });
+  const [uri, second] = images ?? [];
   if (uri === undefined || second !== undefined) return notFound("image");
   const found = resolveReference(path, uri);
   return "path" in found && found.path !== "" ? mediaKey(asset, found.path) : notFound("image");

@@ -102,7 +102,7 @@ export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[
     chunk: rangeOf(grid, { number, from, to, renditions }),
     weight: lead * share,
   });
-  const sound = plan.has_audio ? audioParts(plan, audio, { isEarly: true }) : [];
+  const audioTasks = plan.has_audio ? audioParts(plan, audio, { isEarly: true }) : [];
   const first = { serviceClass: "first" as const };
   /** Segments of which the high renditions are encoded apart. */
   const apart = together ? 1 : leadEnd;
@@ -110,7 +110,7 @@ export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[
   const next = ((together ? 1 : share) * (leadSegments - 1)) / leadSegments;
   return [
     { ...part(total, 0, 1, low, share / leadSegments), ...first, publishes: true },
-    ...sound.slice(0, 1).map((draft) => ({ ...draft, ...first })),
+    ...audioTasks.slice(0, 1).map((draft) => ({ ...draft, ...first })),
     { ...part(high.length > 0 || hasRest ? total + 1 : 0, 1, leadEnd, together ? all : low, next), ...first },
     ...copies.map(
       (chunk): TaskDraft => ({
@@ -120,7 +120,7 @@ export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[
       }),
     ),
     ...[
-      ...sound.slice(1),
+      ...audioTasks.slice(1),
       ...rest.map(
         (chunk): TaskDraft => ({
           kind: "chunk",

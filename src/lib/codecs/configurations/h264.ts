@@ -31,7 +31,7 @@ export function readH264(avcC: Buffer): VideoFormat {
     if (reader.flag()) skipScalingLists(reader, chroma === 3 ? 12 : 8);
   }
   reader.unsigned();
-  skipPictureOrder(reader);
+  skipOrderCount(reader);
   reader.unsigned();
   reader.skip(1);
   const columns = (reader.unsigned() + 1) * 16;
@@ -68,7 +68,7 @@ function skipScalingLists(reader: BitReader, count: number): void {
   }
 }
 
-function skipPictureOrder(reader: BitReader): void {
+function skipOrderCount(reader: BitReader): void {
   const type = reader.unsigned();
   if (type === 0) reader.unsigned();
   if (type !== 1) return;

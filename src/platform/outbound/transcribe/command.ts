@@ -22,13 +22,13 @@ const script = (command: string) => `(read -r _ <&3; kill -KILL 0) >/dev/null 2>
  */
 export function command(line: string): Transcriber {
   return {
-    async transcribe(sound) {
-      const printed = await run(line, sound);
+    async transcribe(audio) {
+      const printed = await run(line, audio);
       const decoded = decodeText(printed);
       if ("fault" in decoded)
         throw new TranscriptionFailed(`The output of the transcription command is invalid: ${decoded.fault}.`);
       const { language, utterances } = await readAnswer(decoded.text);
-      const endMs = Math.ceil(sound.durationSeconds * 1000);
+      const endMs = Math.ceil(audio.durationSeconds * 1000);
       return { language, utterances: shifted(utterances, { startMs: 0, endMs }) };
     },
   };

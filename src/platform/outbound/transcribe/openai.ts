@@ -105,7 +105,7 @@ async function ask(
     // A Retry-After beyond our timeout means no retry.
     const isLate = (answer.retryAfterMs ?? 0) > request.timeoutMs;
     if (!answer.retry || isLate || attempt >= ATTEMPTS)
-      throw new TranscriptionFailed(`The transcription service ${answer.told}.`);
+      throw new TranscriptionFailed(`The transcription service ${answer.fault}.`);
     const backoff = BACKOFF_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2);
     await sleep(answer.retryAfterMs ?? backoff, undefined, { signal: request.signal });
   }

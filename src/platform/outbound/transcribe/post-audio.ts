@@ -25,7 +25,7 @@ export type AudioRequest = {
 /** `told` is the predicate of a sentence about "The transcription service"; `refused`: it does not accept the fields. */
 export type AudioResponse =
   | { text: string }
-  | { told: string; retry: boolean; refused?: boolean; retryAfterMs: number | null };
+  | { fault: string; retry: boolean; refused?: boolean; retryAfterMs: number | null };
 
 /**
  * Sends a section of the samples in a file as a WAV file (RFC 7578), streamed from disk, with a Content-Length, which
@@ -73,8 +73,8 @@ export async function postAudio(request: AudioRequest): Promise<AudioResponse> {
   } catch (error) {
     request.signal.throwIfAborted();
     if (limit.aborted)
-      return { told: `did not respond within ${timeoutMs / 1000} s`, retry: false, retryAfterMs: null };
-    return { told: `could not be reached (${codeOf(error)})`, retry: true, retryAfterMs: null };
+      return { fault: `did not respond within ${timeoutMs / 1000} s`, retry: false, retryAfterMs: null };
+    return { fault: `could not be reached (${codeOf(error)})`, retry: true, retryAfterMs: null };
   }
 }
 
@@ -93,7 +93,7 @@ async function read(answer: IncomingMessage): Promise<AudioResponse> {
     answer.destroy();
     const retry = status === 429 || status >= 500;
     return {
-      told: `responded with status ${status}`,
+      fault: `responded with status ${status}`,
       retry,
       refused: status === 400 || status === 422,
       retryAfterMs: retryAfterMs(answer.headers["retry-after"]),
@@ -104,12 +104,12 @@ async function read(answer: IncomingMessage): Promise<AudioResponse> {
   for await (const chunk of answer) {
     bytes += chunk.length;
     // Leaving the loop closes the connection.
-    if (bytes > ANSWER_BYTES) return { told: "sent a response that is too large", retry: false, retryAfterMs: null };
+    if (bytes > ANSWER_BYTES) return { fault: "sent a response that is too large", retry: false, retryAfterMs: null };
     chunks.push(chunk);
   }
   try {
     return { text: new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks)) };
   } catch {
-    return { told: "sent a response that is not UTF-8 text", retry: false, retryAfterMs: null };
+    return { fault: "sent a response that is not UTF-8 text", retry: false, retryAfterMs: null };
   }
 }

@@ -40,14 +40,14 @@ export function serviceAt(base: string, timeoutMs: number): SendRequest {
       // A Retry-After beyond our timeout means no retry.
       const isLate = (outcome.retryAfterMs ?? 0) > timeoutMs;
       if (!outcome.retry || isLate || attempt >= attempts)
-        throw new TranslationFailed(`The translation service ${outcome.told}.`);
+        throw new TranslationFailed(`The translation service ${outcome.fault}.`);
       const backoff = BACKOFF_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2);
       await sleep(outcome.retryAfterMs ?? backoff, undefined, { signal });
     }
   };
 }
 
-type Outcome = { json: unknown } | { told: string; retry: boolean; retryAfterMs?: number | null };
+type Outcome = { json: unknown } | { fault: string; retry: boolean; retryAfterMs?: number | null };
 
 async function once(url: URL, request: ServiceRequest, timeoutMs: number): Promise<Outcome> {
   const signal = AbortSignal.any([request.signal, abortAfter(timeoutMs)]);
@@ -63,14 +63,14 @@ async function once(url: URL, request: ServiceRequest, timeoutMs: number): Promi
     if (answer.ok) return await jsonOf(answer);
     await answer.body?.cancel();
     return {
-      told: `responded with status ${answer.status}`,
+      fault: `responded with status ${answer.status}`,
       retry: answer.status === 429 || answer.status >= 500,
       retryAfterMs: retryAfterMs(answer.headers.get("retry-after")),
     };
   } catch (error) {
-    if (signal.aborted) return { told: `did not respond within ${timeoutMs / 1000} s`, retry: true };
+    if (signal.aborted) return { fault: `did not respond within ${timeoutMs / 1000} s`, retry: true };
     const cause = (error as Error).cause as { code?: string } | undefined;
-    return { told: `could not be reached (${cause?.code ?? (error as Error).name})`, retry: true };
+    return { fault: `could not be reached (${cause?.code ?? (error as Error).name})`, retry: true };
   }
 }
 
@@ -80,12 +80,12 @@ async function jsonOf(answer: Response): Promise<Outcome> {
   for await (const chunk of answer.body ?? []) {
     total += chunk.length;
     // Leaving the loop closes the connection.
-    if (total > ANSWER_BYTES) return { told: "sent a response that is too large", retry: false };
+    if (total > ANSWER_BYTES) return { fault: "sent a response that is too large", retry: false };
     chunks.push(chunk);
   }
   try {
     return { json: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks))) };
   } catch {
-    return { told: "sent a response that is not JSON", retry: false };
+    return { fault: "sent a response that is not JSON", retry: false };
   }
 }

@@ -7,16 +7,16 @@ export type ListedAudioTrack = AudioTrack & { id: string; kind: string; enabled:
 /** All tracks, one of which is enabled; `choose` is called when another one is enabled. */
 export function replaceAudioTracks(
   list: EventList<ListedAudioTrack>,
-  sounds: readonly AudioTrack[],
+  tracks: readonly AudioTrack[],
   heard: number,
   choose: (index: number) => void,
 ): void {
-  const isSame = list.length === sounds.length && list.every(({ label }, index) => label === sounds[index]?.label);
+  const isSame = list.length === tracks.length && list.every(({ label }, index) => label === tracks[index]?.label);
   list.splice(
     0,
     list.length,
-    ...sounds.map((sound, index) => ({
-      ...sound,
+    ...tracks.map((track, index) => ({
+      ...track,
       id: String(index),
       kind: index === 0 ? "main" : "alternative",
       get enabled() {

@@ -7,7 +7,7 @@ export type LiveScreen = {
   /** Something is being played, or was loaded to be. */
   isOpen(): boolean;
   /** `startedAt` identifies the broadcast. `isAwaited`: starts even if the viewer has not pressed play. */
-  openLive(url: string, broadcast: { startedAt: string; isAwaited: boolean }): void;
+  openLive(url: string, stream: { startedAt: string; isAwaited: boolean }): void;
   /** Resolves to false when it cannot be loaded. `isSeen`: the viewer has seen the broadcast to its end. */
   openRecording(id: string, isSeen: boolean): Promise<boolean>;
   close(): void;

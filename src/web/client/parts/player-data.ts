@@ -29,7 +29,7 @@ export type ErrorCode =
   | "not_found"
   | "network"
   | "media";
-const TOLD: readonly string[] = [
+const REPORTED: readonly string[] = [
   "asset_not_ready",
   "asset_errored",
   "playback_token_required",
@@ -75,7 +75,7 @@ export async function loadPublic(
     const body = await answer.json();
     if (answer.ok) return { body, base: answer.url };
     if (body.code === "playback_token_invalid") throw new PlayerError(refusedFor(token));
-    throw new PlayerError(TOLD.includes(body.code) ? body.code : "network");
+    throw new PlayerError(REPORTED.includes(body.code) ? body.code : "network");
   } catch (error) {
     throw error instanceof PlayerError || signal.aborted ? error : new PlayerError("network");
   }

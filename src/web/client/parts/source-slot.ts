@@ -6,7 +6,7 @@ import { renditionList, replaceRenditions } from "./renditions.ts";
 import { isNative, openSource, type Source, type SourceOptions } from "./source.ts";
 
 export type Policy = PlayerData["playback_policy"];
-export type Opening = Omit<SourceOptions, "isOwn" | "cmcd" | "onRenditions" | "onSounds"> & { policy: Policy };
+export type Opening = Omit<SourceOptions, "isOwn" | "cmcd" | "onRenditions" | "onAudioTracks"> & { policy: Policy };
 
 /** The source of a video element, or none, and the renditions and audio tracks that media-chrome lists. */
 export class SourceSlot {
@@ -50,8 +50,8 @@ export class SourceSlot {
         this.session === null ? null : { id: this.session, content: contentOf(options.url), isLive: options.isLive },
       token: policy === "signed" ? token : null,
       onRenditions: (renditions) => replaceRenditions(this.renditions, renditions),
-      onSounds: (sounds, heard) =>
-        replaceAudioTracks(this.audioTracks, sounds, heard, (index) => this.current?.chooseSound(index)),
+      onAudioTracks: (tracks, heard) =>
+        replaceAudioTracks(this.audioTracks, tracks, heard, (index) => this.current?.chooseAudio(index)),
     });
   }
 

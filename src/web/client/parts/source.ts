@@ -33,13 +33,13 @@ export type SourceOptions = {
   isEager: boolean;
   isLive: boolean;
   onRenditions(renditions: Rendition[]): void;
-  onSounds(sounds: AudioTrack[], chosen: number): void;
+  onAudioTracks(tracks: AudioTrack[], chosen: number): void;
   onRenditionChange(): void;
   onError(reason: ErrorCode): void;
 };
 export type Source = {
   chooseRendition(index: number): void;
-  chooseSound(index: number): void;
+  chooseAudio(index: number): void;
   /** Uses a new token for all later requests without interrupting playback. False when that is not possible. */
   renewToken(token: string): boolean;
   /** Null when it is not live, or not any more. */
@@ -65,7 +65,7 @@ export function openSource(video: HTMLVideoElement, options: SourceOptions): Sou
   if (isNative(video)) return openNative(video, options);
   if (Hls.isSupported()) return openHls(video, options);
   options.onError("media");
-  return { chooseRendition() {}, chooseSound() {}, renewToken: () => false, liveEdge: () => null, close() {} };
+  return { chooseRendition() {}, chooseAudio() {}, renewToken: () => false, liveEdge: () => null, close() {} };
 }
 
 function openNative(video: HTMLVideoElement, { url, token, startSeconds, onError }: SourceOptions): Source {
@@ -83,7 +83,7 @@ function openNative(video: HTMLVideoElement, { url, token, startSeconds, onError
   video.src = url;
   return {
     chooseRendition() {},
-    chooseSound() {},
+    chooseAudio() {},
     // Requests of the browser itself cannot be changed; the source must be reloaded.
     renewToken: () => false,
     liveEdge() {
@@ -103,7 +103,7 @@ function openNative(video: HTMLVideoElement, { url, token, startSeconds, onError
 const isSameSize = (a: Level, b: Level) => a.width === b.width && a.height === b.height;
 
 function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
-  const { url, isOwn, cmcd, startSeconds, isEager, isLive, onRenditions, onSounds, onRenditionChange, onError } =
+  const { url, isOwn, cmcd, startSeconds, isEager, isLive, onRenditions, onAudioTracks, onRenditionChange, onError } =
     options;
   let { token } = options;
   const withToken = (address: string) => (isOwn && token !== null ? carrying(address, token) : address);
@@ -165,7 +165,7 @@ function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
     onRenditions(listed.map(({ width, height, bitrate }, index) => ({ id: String(index), width, height, bitrate })));
   });
   const reportAudioTracks = () =>
-    onSounds(
+    onAudioTracks(
       hls.audioTracks.map(({ name, lang = "" }) => ({ label: name, language: lang })),
       hls.audioTrack,
     );
@@ -186,7 +186,7 @@ function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
       const level = chosen?.codecSet === playing ? chosen : (hls.levels.find(isAlike) ?? chosen);
       hls.nextLevel = level ? hls.levels.indexOf(level) : -1;
     },
-    chooseSound(index) {
+    chooseAudio(index) {
       hls.audioTrack = index;
     },
     renewToken(renewed) {

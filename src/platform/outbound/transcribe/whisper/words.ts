@@ -11,7 +11,7 @@ const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=Tibetan}]/u;
 const ONLY_MARKS = /^[\p{P}\p{S}\p{M}]+$/u;
 /** `[BLANK_AUDIO]`, `(music)`, `*laughs*`, `♪`: what is heard, not said. */
-const SOUND_NOTE = /\[[^[\]]{0,80}\]|\([^()]{0,80}\)|\*[^*]{0,80}\*|[♪♫]/gu;
+const NOTE_OF_NOISE = /\[[^[\]]{0,80}\]|\([^()]{0,80}\)|\*[^*]{0,80}\*|[♪♫]/gu;
 
 /**
  * The words of the tokens of a part that begins at `offsetMs`. A character whose bytes are in two tokens arrives as
@@ -66,7 +66,7 @@ function repaired(tokens: readonly Token[], text: string): Token[] {
 /** Without notes about what is heard, which may have several words. */
 function withoutNotes(words: readonly TimedWord[]): TimedWord[] {
   const text = words.map((word) => word.text).join(" ");
-  const notes = [...text.matchAll(SOUND_NOTE)].map((match) => [match.index, match.index + match[0].length] as const);
+  const notes = [...text.matchAll(NOTE_OF_NOISE)].map((match) => [match.index, match.index + match[0].length] as const);
   if (notes.length === 0) return [...words];
   let at = 0;
   return words.flatMap((word) => {

@@ -13,12 +13,12 @@ import { ownUrl } from "#web/console/own-url.ts";
 import { useSession } from "#web/console/session.tsx";
 import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import type { LiveChannel } from "#web/console/types.ts";
-import { Broadcasts } from "./broadcasts.tsx";
 import { ChannelSettings } from "./channel-settings.tsx";
 import { Encoder } from "./encoder.tsx";
 import { LiveClip } from "./live-clip.tsx";
 import { pageUrl, ShareLinks } from "./share.tsx";
 import { Signal, StateInWords } from "./signal.tsx";
+import { Streams } from "./streams.tsx";
 import { Targets } from "./targets.tsx";
 import { texts } from "./texts.ts";
 import { useChannel } from "./use-channel.ts";
@@ -73,7 +73,7 @@ export default function Channel() {
       {mayChange && channel.status === "live" && <LiveClip channel={channel} />}
       {isUsable && <Encoder channel={channel} />}
       {mayChange && <ChannelSettings channel={channel} onChange={set} />}
-      <Broadcasts channelId={channel.id} />
+      <Streams channelId={channel.id} />
       <Targets channelId={channel.id} canChange={isUsable} />
       <Hour id={channel.id} />
     </>

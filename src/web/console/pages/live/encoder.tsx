@@ -19,12 +19,12 @@ function commands({ ingest, channel }: LiveChannel, key: string): [string, strin
     "-c:v libx264 -preset veryfast -profile:v main -g 60 -keyint_min 60 -sc_threshold 0 -b:v 4M -c:a aac -b:a 128k";
   const rtmp = ingest.rtmps_url ?? ingest.rtmp_url;
   const ffmpeg = `ffmpeg -re -i input.mp4 ${encoded}`;
-  const picture = "videotestsrc is-live=true ! x264enc tune=zerolatency key-int-max=60 ! video/x-h264,profile=main";
+  const video = "videotestsrc is-live=true ! x264enc tune=zerolatency key-int-max=60 ! video/x-h264,profile=main";
   const srt = ingest.srt_url && `${ingest.srt_url}?streamid=publish:live/${channel}:key=${key}&latency=1000000`;
   return [
     ...(rtmp ? [["ffmpeg", `${ffmpeg} -f flv "${rtmp}/${channel}?key=${key}"`] as [string, string]] : []),
     ...(srt ? [["ffmpeg (SRT)", `${ffmpeg} -f mpegts "${srt}"`] as [string, string]] : []),
-    ...(srt ? [["GStreamer", `gst-launch-1.0 ${picture} ! mpegtsmux ! srtsink uri="${srt}"`] as [string, string]] : []),
+    ...(srt ? [["GStreamer", `gst-launch-1.0 ${video} ! mpegtsmux ! srtsink uri="${srt}"`] as [string, string]] : []),
   ];
 }
 

@@ -65,7 +65,7 @@ function Studio({ channel, onChange }: Props) {
   return (
     <div class="columns studio">
       <div>
-        <Picture stream={recording?.stream ?? null} isMirrored={isMirrored && choice.source === "camera"} />
+        <StreamPreview stream={recording?.stream ?? null} isMirrored={isMirrored && choice.source === "camera"} />
         {recording && <Level stream={recording.stream} />}
         <ErrorNotice error={failure && said(failure, t)} />
         <div class="row">
@@ -137,7 +137,7 @@ function Studio({ channel, onChange }: Props) {
 }
 
 /** What the camera or the screen shows. */
-function Picture({ stream, isMirrored }: { stream: MediaStream | null; isMirrored: boolean }) {
+function StreamPreview({ stream, isMirrored }: { stream: MediaStream | null; isMirrored: boolean }) {
   const t = useTexts(texts);
   const video = useRef<HTMLVideoElement>(null);
   useEffect(() => {

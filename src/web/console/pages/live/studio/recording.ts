@@ -37,10 +37,10 @@ export async function record({ source, camera, microphone }: Choice, onEnded: ()
     const [screen] = shared?.getVideoTracks() ?? [];
     const [face] = own?.getVideoTracks() ?? [];
     const combined = screen && face ? await pictureInPicture(screen, face) : null;
-    const picture = combined?.track ?? screen ?? face;
+    const shown = combined?.track ?? screen ?? face;
     const [heard] = [...(own?.getAudioTracks() ?? []), ...(shared?.getAudioTracks() ?? [])];
     screen?.addEventListener("ended", onEnded);
-    const tracks = [picture, heard].filter((track) => track !== undefined);
+    const tracks = [shown, heard].filter((track) => track !== undefined);
     return {
       stream: new MediaStream(tracks),
       stop() {

@@ -14,7 +14,7 @@ import { texts } from "./texts.ts";
 const EVENTS: readonly string[] = ["live.stream.started", "live.stream.ended", "live.recording.ready"];
 
 /** The streams of a channel, and the videos that were made of them. */
-export function Broadcasts({ channelId: id }: { channelId: number }) {
+export function Streams({ channelId: id }: { channelId: number }) {
   const t = useTexts(texts);
   const list = useList(() => vodbox.listLiveStreams({ id }), [id]);
   const { reload } = list;

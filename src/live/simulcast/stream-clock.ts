@@ -8,10 +8,10 @@ const MIN_GAP_MS = 40;
 const START_MS = 10_000;
 
 /**
- * Places the samples of all publishers of a broadcast on one timeline, in milliseconds, that neither wraps nor jumps nor,
+ * Places the samples of all publishers of a stream on one timeline, in milliseconds, that neither wraps nor jumps nor,
  * within a track, goes back.
  */
-export class BroadcastClock {
+export class StreamClock {
   #anchor: { raw: number; ms: number } | null = null;
   #latestMs = START_MS;
   #sampledAt = 0;

@@ -30,7 +30,7 @@ const STOPPING_SPEECH_MS = 3000;
 
 const DEFAULT_TARGETS = { segmentSeconds: SEGMENT_SECONDS, partSeconds: PART_SECONDS };
 
-export type BroadcastOptions = {
+export type PackagedStreamOptions = {
   channel: PublishedChannel;
   /** Directory of all streams. */
   root: string;
@@ -49,12 +49,12 @@ export const recordingFolder = (root: string, name: string) => join(root, `${nam
  * One stream of a channel: packages what publishers send, one after another, and reports it. A stream without a part is
  * never reported.
  */
-export class Broadcast {
+export class PackagedStream {
   readonly name = randomName(NAME_CHARACTERS);
   readonly channel: PublishedChannel;
   /** Nothing more is stored, because the disk or the plan is full. */
   isRecordingStopped = false;
-  readonly #options: BroadcastOptions;
+  readonly #options: PackagedStreamOptions;
   readonly #folder: string;
   readonly #packager: Packager;
   readonly #configured = new Set<TrackKind>();
@@ -75,7 +75,7 @@ export class Broadcast {
   #ended: Promise<void> | null = null;
   readonly #speech = Promise.withResolvers<void>();
 
-  constructor(options: BroadcastOptions) {
+  constructor(options: PackagedStreamOptions) {
     this.#options = options;
     this.channel = options.channel;
     this.#folder = join(options.root, this.name);
