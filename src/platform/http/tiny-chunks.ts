@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
+import { setTimeout } from "#lib/base";
 import { suspect } from "./read-in-pieces.ts";
 
 /** A body may begin with so many chunks of any size. */
