@@ -45,11 +45,11 @@ export async function benchLive(): Promise<Result[]> {
     const sides = { ours: () => waitOf(server.base), theirs: () => waitOf(reference.base) };
     await sides.ours();
     const alone = await alternately(ROUNDS, sides);
-    const beside = await whileImporting(server, key, () => alternately(ROUNDS, sides)).finally(reference.stop);
+    const withImports = await whileImporting(server, key, () => alternately(ROUNDS, sides)).finally(reference.stop);
     const about = { reference: "raw node:http in the same place", unit: "ms", bar: { atMost: 3 } };
     return [
       compare(`live/auth of ${CHANNELS} channels, 64 connections, p99`, alone, about),
-      compare(`the same during imports of ${ROWS} rows`, beside, about),
+      compare(`the same during imports of ${ROWS} rows`, withImports, about),
       compare(
         `memory of ${CHANNELS} channels`,
         { ours: [memory], theirs: [100] },
