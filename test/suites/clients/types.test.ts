@@ -90,6 +90,23 @@ describe("the types of the client", () => {
   });
 });
 
+/** `without`: properties that name nothing to play. */
+type Properties = { right: string[]; without: string };
+/** Tries properties of a component, as expressions that the fourth line of a program has. */
+function expectProps(errors: (props: string) => string[], { right, without }: Properties): void {
+  for (const props of right) expect(errors(props), props).toEqual([]);
+  for (const wrong of [
+    without,
+    "{ playbackId: 1, live: 'stage' }",
+    "{ playbackId: 1, startTime: '5' }",
+    "{ playbackId: 1, onError: (e) => e.detail.nothing }",
+  ])
+    expect(
+      errors(wrong).map((each) => each.split(" ")[0]),
+      wrong,
+    ).toEqual(["4"]);
+}
+
 test("the types of the player accept its properties, and refuse others", () => {
   const options = { ...IN_BROWSER, paths: { react: [join(paths.modules, "@types/react")] } };
   const program = (props: string) =>
@@ -101,18 +118,10 @@ ref.current?.play().then(() => ref.current?.error?.reason.trim());
 `;
   const right =
     "{ ref, playbackId: 1, muted: true, onTimeUpdate() {}, onTokenExpiring: (e) => e.detail.expiresAt.getTime() }";
-  for (const props of [right, '{ ref, live: "stage", token: "t" }'])
-    expect(errorsOf(program(props), options), props).toEqual([]);
-  for (const wrong of [
-    "{ ref }",
-    "{ playbackId: 1, live: 'stage' }",
-    "{ playbackId: 1, startTime: '5' }",
-    "{ playbackId: 1, onError: (e) => e.detail.nothing }",
-  ])
-    expect(
-      errorsOf(program(wrong), options).map((each) => each.split(" ")[0]),
-      wrong,
-    ).toEqual(["4"]);
+  expectProps((props) => errorsOf(program(props), options), {
+    right: [right, '{ ref, live: "stage", token: "t" }'],
+    without: "{ ref }",
+  });
 });
 
 test("the types of the Vue component accept its properties and events, and refuse others", () => {
@@ -126,18 +135,10 @@ player.value?.element?.play().then(() => player.value?.element?.error?.reason.tr
 `;
   const right =
     "{ playbackId: 1, muted: true, onTimeUpdate() {}, onTokenExpiring: (e) => e.detail.expiresAt.getTime() }";
-  for (const props of [right, '{ live: "stage", token: "t", class: "wide" }'])
-    expect(errorsOf(program(props), options), props).toEqual([]);
-  for (const wrong of [
-    "{ muted: true }",
-    "{ playbackId: 1, live: 'stage' }",
-    "{ playbackId: 1, startTime: '5' }",
-    "{ playbackId: 1, onError: (e) => e.detail.nothing }",
-  ])
-    expect(
-      errorsOf(program(wrong), options).map((each) => each.split(" ")[0]),
-      wrong,
-    ).toEqual(["4"]);
+  expectProps((props) => errorsOf(program(props), options), {
+    right: [right, '{ live: "stage", token: "t", class: "wide" }'],
+    without: "{ muted: true }",
+  });
 });
 
 describe("the packages", () => {
