@@ -85,7 +85,7 @@ export const Claim = v.object({
           v.pipe(
             v.boolean(),
             v.description(
-              "It encodes without captions where `outputs.separate_captions` says so: they are jobs of their own",
+              "Where `outputs.separate_captions` is true, it may complete without captions: they become jobs of their own",
             ),
           ),
         ),

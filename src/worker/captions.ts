@@ -70,9 +70,10 @@ export const limitMs = (durationSeconds: number) =>
   Math.min(MAX_MS, Math.max(10 * MINUTE_MS, Math.ceil(durationSeconds * 20) * 1000));
 
 /**
- * Produces the captions that the contract requests, one language after the other, concurrently with the encode. Left to jobs of
- * their own, where the server offers that, are those of long audio, which all workers recognize together while viewers already
- * watch, and all of a worker without a transcriber, because another one may have one. Errors are reported for each; throws CaptionFailed when captions are required, and the reason of the signal.
+ * Produces the captions that the contract requests, one language after the other, concurrently with the encode. Where the server
+ * offers it, long audio is left to jobs of their own, which all workers share while viewers already watch, and so is all audio of a
+ * worker without a transcriber, because another one may have one. Errors are reported for each language; throws CaptionFailed
+ * when captions are required, and the reason of the signal.
  */
 export async function createCaptions(
   job: WorkerContract,

@@ -27,7 +27,7 @@ export type ContractOptions = {
   /** Size in storage, if known. */
   sourceBytes: number;
   captions: WantedCaptions;
-  /** Captions are requested, but recognized by jobs of their own. */
+  /** The worker may leave captions to jobs of their own. */
   hasSeparateCaptions?: boolean;
   lease: (Lease & { name: LeaseName }) | null;
   sharesDisk: boolean;
