@@ -1,3 +1,5 @@
+import { recentRequests } from "./recent-requests.ts";
+
 /**
  * An iteration of the event loop is shared: requests that arrive begin while it has taken less than ARRIVALS_MS, and steps
  * of work that is under way are taken while it has taken less than ALL_MS. Others wait for the next iteration, in order.
@@ -5,6 +7,8 @@
  */
 const ARRIVALS_MS = 4;
 const ALL_MS = 6;
+/** The same for steps while recent requests are in progress: each of those takes several iterations. */
+const STEPS_MS = 1;
 /** How many of those that wait may be called in one iteration: each call costs a callback, also where time is over. */
 const CALLS = 64;
 
@@ -49,6 +53,8 @@ function endIteration(): void {
   hasStepped = false;
 }
 
+const stepsMs = () => (recentRequests.some() ? STEPS_MS : ALL_MS);
+
 /** Whatever is called runs in the microtasks after its callback, so each has a callback of its own. */
 function callNext(): void {
   const count = Math.min(CALLS, arrivals.length + steps.length);
@@ -61,7 +67,7 @@ function callOne(): void {
   const held = heldMs();
   if (arrivals.length > 0 && held < ARRIVALS_MS) return arrivals.callFirst();
   // One step in any case: constant arrivals delay work, but do not stop it.
-  if (steps.length === 0 || (hasStepped && held >= ALL_MS)) return;
+  if (steps.length === 0 || (hasStepped && held >= stepsMs())) return;
   hasStepped = true;
   steps.callFirst();
 }
@@ -73,5 +79,5 @@ export function arrival(): Promise<void> | undefined {
 
 /** To be awaited between steps of long work, none of which takes longer than a millisecond. Undefined when it need not wait. */
 export function step(): Promise<void> | undefined {
-  return heldMs() < ALL_MS ? undefined : steps.add();
+  return heldMs() < stepsMs() ? undefined : steps.add();
 }

@@ -1,6 +1,7 @@
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { arrival, step } from "#src/lib/base/loop-share.ts";
+import { recentRequests } from "#src/lib/base/recent-requests.ts";
 
 const hold = (ms: number) => {
   for (const until = performance.now() + ms; performance.now() < until; );
@@ -58,6 +59,31 @@ describe("a share of the event loop", () => {
     expect(all).toHaveLength(70);
     expect(all.findLastIndex((one) => one.startsWith("step"))).toBeLessThan(all.indexOf("request 59"));
     expect(all.indexOf("request 5")).toBeLessThan(all.indexOf("step 9"));
+  });
+
+  test("steps take a smaller share of each iteration while a recent request is in progress", async () => {
+    /** How many iterations 60 steps take. */
+    const iterationsOf = async (notice: () => void) => {
+      let isOver = false;
+      const each = async () => {
+        notice();
+        await step();
+        hold(0.7);
+      };
+      const started = Promise.all(Array.from({ length: 60 }, each)).then(() => {
+        isOver = true;
+      });
+      let count = 0;
+      for (; !isOver; count++) {
+        notice();
+        await nextIteration();
+      }
+      await started;
+      return count;
+    };
+    const alone = await iterationsOf(() => {});
+    const next = await iterationsOf(() => void recentRequests.begin());
+    expect(next / alone).toBeGreaterThan(1.5);
   });
 
   test("who is alone does not wait", async () => {
