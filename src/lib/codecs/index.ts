@@ -1,4 +1,11 @@
 export { aac } from "./aac.ts";
+export {
+  AUDIO_HEADER_BYTES,
+  type AudioFrameHeader,
+  type ReadAudioHeader,
+  readAc3Header,
+  readMpegAudioHeader,
+} from "./audio-frames.ts";
 export { BitReader, withoutEmulationPrevention } from "./bits.ts";
 export { type BitrateLimits, PER_TITLE, type VideoCodec } from "./codec.ts";
 export { type AudioFormat, reading, type VideoFormat } from "./configurations/format.ts";
@@ -24,6 +31,7 @@ export {
   NO_HDR_METADATA,
 } from "./hdr.ts";
 export { hevc } from "./hevc.ts";
+export { OPUS_RATE, opusSamples } from "./opus.ts";
 export { type Rate, reducedRate } from "./rate.ts";
 export {
   additionalVideoCodecs,
@@ -35,7 +43,14 @@ export {
   videoCodecs,
 } from "./registry.ts";
 export { isSameConfig } from "./same-config.ts";
-export type { LiveSample, LiveVideoCodec, StreamEnd, TrackConfig } from "./samples.ts";
+export type {
+  ConvertibleAudio,
+  ConvertibleCodec,
+  LiveSample,
+  LiveVideoCodec,
+  StreamEnd,
+  TrackConfig,
+} from "./samples.ts";
 export {
   BOUND_UNITS,
   type Bounds,

@@ -32,5 +32,16 @@ export type LiveSample = {
   data: Buffer;
 };
 
+/** Audio that is encoded as AAC before it is packaged, because not every player decodes it: MPEG audio of any layer, AC-3 of both versions. */
+export type ConvertibleCodec = "mpeg" | "ac3" | "opus";
+
+/** Whole frames in a row, of Opus one packet. */
+export type ConvertibleAudio = {
+  codec: ConvertibleCodec;
+  /** The time of the first frame, as in a LiveSample. */
+  timestamp: number;
+  data: Buffer;
+};
+
 /** Why a publisher's stream has ended. Only `disconnected` may be continued by a reconnect. */
 export type StreamEnd = "unpublished" | "disconnected" | "stopped";

@@ -5,7 +5,7 @@ import { SectionReader } from "./section-reader.ts";
 import { selectStreams } from "./stream-types.ts";
 import { readProgram, readStreams } from "./tables.ts";
 import { ProgramClock } from "./timestamps.ts";
-import { AudioTrackReader, type TrackOutput, type TrackReader, VideoTrackReader } from "./track-readers.ts";
+import { audioTrackReader, type TrackOutput, type TrackReader, VideoTrackReader } from "./track-readers.ts";
 
 export type DemuxerLimits = {
   /** Bytes of transport packets that one access unit of video may use. */
@@ -133,8 +133,8 @@ export class TsDemuxer {
       announced.filter((kind) => kind !== null),
       ignored,
     );
-    this.#setTrack("audio", isShared ? null : audio, ({ codec }) =>
-      this.#pesReader(new AudioTrackReader(codec, this.#clock, output), {
+    this.#setTrack("audio", isShared ? null : audio, (selected) =>
+      this.#pesReader(audioTrackReader(selected, this.#clock, output), {
         maxBytes: limits.audioBytes,
         isVideo: false,
       }),

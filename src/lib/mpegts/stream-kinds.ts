@@ -1,3 +1,4 @@
+import type { ConvertibleCodec } from "#lib/codecs";
 import type { ElementaryStream } from "./tables.ts";
 
 /** stream_type of ISO/IEC 13818-1, table 2-34, and of ATSC A/53. */
@@ -26,6 +27,14 @@ export const OTHER_AUDIO: Readonly<Record<number, string>> = {
   131: "TrueHD",
   132: "E-AC-3",
   135: "E-AC-3",
+};
+/** Names of codecs that are converted to AAC. */
+export const CONVERTIBLE: Readonly<Record<string, ConvertibleCodec>> = {
+  "MPEG-1 audio (MP2 or MP3)": "mpeg",
+  "MPEG-2 audio (MP2 or MP3)": "mpeg",
+  "AC-3": "ac3",
+  "E-AC-3": "ac3",
+  Opus: "opus",
 };
 /** Private data that a registration descriptor (2.6.8) or a descriptor of DVB (ETSI EN 300 468, 6.1) identifies. */
 const PRIVATE = 0x06;

@@ -1,8 +1,9 @@
-import type { LiveVideoCodec } from "#lib/codecs";
-import { RejectedMedia } from "#lib/publishing";
+import type { ConvertibleCodec, LiveVideoCodec } from "#lib/codecs";
+import { RejectedMedia, rejectedAudio } from "#lib/publishing";
 import {
   AUDIO,
   type AudioFraming,
+  CONVERTIBLE,
   count,
   DVB_AUDIO,
   FRAMED_AUDIO,
@@ -23,23 +24,38 @@ export type SelectedStreams = {
   /** Kinds that have other streams too. */
   ignored: ("video" | "audio")[];
   video: { pid: number; codec: TsVideoCodec } | null;
-  audio: { pid: number; codec: AudioFraming } | null;
+  audio: SelectedAudio | null;
 };
 
+/** AAC, or what is converted to it, with the name of its codec for people. */
+export type SelectedAudio =
+  | { pid: number; codec: AudioFraming }
+  | { pid: number; codec: ConvertibleCodec; name: string; stream: ElementaryStream };
+
 /**
- * The first video and the first audio that can be packaged; other streams are ignored. Throws RejectedMedia when there is
+ * The first video that can be packaged, and the first AAC, or else the first audio that can be converted to it; other streams are ignored. Throws RejectedMedia when there is
  * only video, or only audio, of other codecs.
  */
 export function selectStreams(streams: readonly ElementaryStream[]): SelectedStreams {
   const video = first(streams, VIDEO);
-  const audio = first(streams, FRAMED_AUDIO);
+  const audio = first(streams, FRAMED_AUDIO) ?? selectConvertible(streams);
   const otherVideo = video ? null : nameIn(streams, OTHER_VIDEO, REGISTERED_VIDEO);
   if (otherVideo !== null)
     throw new RejectedMedia(`The video codec ${otherVideo} is not supported over SRT. Use H.264 or HEVC.`);
   const otherAudio = audio ? null : nameIn(streams, OTHER_AUDIO, REGISTERED_AUDIO, DVB_AUDIO);
-  if (otherAudio !== null) throw new RejectedMedia(`The audio codec ${otherAudio} is not supported. Use AAC.`);
+  if (otherAudio !== null) throw rejectedAudio(otherAudio);
   const ignored: SelectedStreams["ignored"] = [];
   if (count(streams, VIDEO, OTHER_VIDEO) > 1) ignored.push("video");
   if (count(streams, AUDIO, OTHER_AUDIO) > 1) ignored.push("audio");
   return { video, audio, ignored };
+}
+
+/** The first audio of a codec that can be converted. */
+function selectConvertible(streams: readonly ElementaryStream[]): SelectedAudio | null {
+  for (const stream of streams) {
+    const name = nameIn([stream], OTHER_AUDIO, REGISTERED_AUDIO, DVB_AUDIO);
+    const codec = name === null ? undefined : CONVERTIBLE[name];
+    if (name !== null && codec) return { pid: stream.pid, codec, name, stream };
+  }
+  return null;
 }

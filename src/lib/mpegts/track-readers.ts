@@ -1,12 +1,12 @@
-import type { LiveSample, TrackConfig } from "#lib/codecs";
+import type { ConvertibleAudio, LiveSample, TrackConfig } from "#lib/codecs";
 import { AccessUnitReader, type VideoSyntax } from "./access-unit-reader.ts";
-import { AdtsReader } from "./adts-reader.ts";
+import { AdtsReader, type AudioFrame } from "./adts-reader.ts";
+import { convertibleReader } from "./convertible-reader.ts";
 import { h264 } from "./h264.ts";
 import { hevc } from "./hevc.ts";
 import { LatmReader } from "./latm-reader.ts";
 import type { PesPacket } from "./pes-reader.ts";
-import type { AudioFraming } from "./stream-kinds.ts";
-import type { TsVideoCodec } from "./stream-types.ts";
+import type { SelectedAudio, TsVideoCodec } from "./stream-types.ts";
 import { millisecondsOf, type ProgramClock, TICKS_PER_SECOND, tickDifference, timestampOf } from "./timestamps.ts";
 
 /** Reads the samples of a track from its PES packets. */
@@ -20,6 +20,8 @@ export type TrackOutput = {
   /** Called before the first sample of a track, and again when it changes; may be repeated. */
   onConfig: (config: TrackConfig) => void;
   onSample: (sample: LiveSample) => void;
+  /** `name`: of the codec, for people. */
+  onConvertible: (audio: ConvertibleAudio, name: string) => void;
 };
 
 const SYNTAX: Record<TsVideoCodec, VideoSyntax> = { h264, hevc };
@@ -55,17 +57,24 @@ export class VideoTrackReader implements TrackReader {
   reset(): void {}
 }
 
-export class AudioTrackReader implements TrackReader {
+type TimedFrame = { offsetSeconds: number; durationSeconds: number };
+
+/** Frames of audio with their times. `Frame`: what `frames` reads. */
+export class AudioTrackReader<Frame extends TimedFrame> implements TrackReader {
   readonly #clock: ProgramClock;
-  readonly #output: TrackOutput;
-  readonly #frames: AdtsReader | LatmReader;
+  readonly #frames: { read(packet: Buffer): Frame[]; reset(): void };
+  readonly #onFrame: (frame: Frame, timestamp: number) => void;
   /** The end of the last frame, in ticks without wraps; null before the first timestamp, and after a loss. */
   #end: number | null = null;
 
-  constructor(framing: AudioFraming, clock: ProgramClock, output: TrackOutput) {
-    this.#frames = framing === "latm" ? new LatmReader() : new AdtsReader();
+  constructor(
+    frames: { read(packet: Buffer): Frame[]; reset(): void },
+    clock: ProgramClock,
+    onFrame: (frame: Frame, timestamp: number) => void,
+  ) {
+    this.#frames = frames;
     this.#clock = clock;
-    this.#output = output;
+    this.#onFrame = onFrame;
   }
 
   read({ times, data }: PesPacket): void {
@@ -75,12 +84,10 @@ export class AudioTrackReader implements TrackReader {
     const continued = this.#end === null || !first ? null : this.#end - first.offsetSeconds * TICKS_PER_SECOND;
     const start = times ? this.#clock.unwrap(times.pts) : continued;
     if (start === null) return;
-    for (const { offsetSeconds, durationSeconds, data: block, configuration } of frames) {
-      this.#output.onConfig({ kind: "audio", codec: "aac", configuration });
-      const begins = start + offsetSeconds * TICKS_PER_SECOND;
-      this.#end = begins + durationSeconds * TICKS_PER_SECOND;
-      const timestamp = timestampOf(begins);
-      this.#output.onSample({ kind: "audio", timestamp, compositionOffset: 0, isKeyframe: true, data: block });
+    for (const frame of frames) {
+      const begins = start + frame.offsetSeconds * TICKS_PER_SECOND;
+      this.#end = begins + frame.durationSeconds * TICKS_PER_SECOND;
+      this.#onFrame(frame, timestampOf(begins));
     }
   }
 
@@ -88,4 +95,19 @@ export class AudioTrackReader implements TrackReader {
     this.#frames.reset();
     this.#end = null;
   }
+}
+
+/** Throws RejectedMedia for audio that cannot be converted. */
+export function audioTrackReader(audio: SelectedAudio, clock: ProgramClock, output: TrackOutput): TrackReader {
+  if ("stream" in audio) {
+    const { codec, name, stream } = audio;
+    return new AudioTrackReader(convertibleReader(codec, stream), clock, ({ data }, timestamp) =>
+      output.onConvertible({ codec, timestamp, data }, name),
+    );
+  }
+  const reader = audio.codec === "latm" ? new LatmReader() : new AdtsReader();
+  return new AudioTrackReader(reader, clock, ({ data, configuration }: AudioFrame, timestamp) => {
+    output.onConfig({ kind: "audio", codec: "aac", configuration });
+    output.onSample({ kind: "audio", timestamp, compositionOffset: 0, isKeyframe: true, data });
+  });
 }

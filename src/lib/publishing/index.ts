@@ -2,7 +2,7 @@ export { ConnectionLimit, type ConnectionLimits } from "./connection-limit.ts";
 export { ignoredTrack } from "./ignored-track.ts";
 export { type Pending, PendingConnections, type PendingLimits } from "./pending-connections.ts";
 export { PublishRate, type RateLimits } from "./publish-rate.ts";
-export { PublishStream } from "./publish-stream.ts";
+export { PublishStream, rejectedAudio } from "./publish-stream.ts";
 export { RateWindow } from "./rate-window.ts";
 export { RejectedMedia } from "./rejected-media.ts";
 export { StrangerLog } from "./stranger-log.ts";

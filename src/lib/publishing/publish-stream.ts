@@ -1,4 +1,5 @@
-import { isSameConfig, type LiveSample, type StreamEnd, type TrackConfig } from "#lib/codecs";
+import { type ConvertibleAudio, isSameConfig, type LiveSample, type StreamEnd, type TrackConfig } from "#lib/codecs";
+import { RejectedMedia } from "./rejected-media.ts";
 import type { PublishSink, PublishWarning, StreamMetadata } from "./types.ts";
 
 /** Audio without a configuration that is kept until one arrives: as long as playlists wait for an announced track. */
@@ -42,6 +43,12 @@ export class PublishStream {
       });
   }
 
+  /** `name`: of the codec, for people. Throws RejectedMedia when the sink does not take it. */
+  convertible(audio: ConvertibleAudio, name: string): void {
+    if (!this.#sink.onConvertible) throw rejectedAudio(name);
+    this.#sink.onConvertible(audio);
+  }
+
   metadata(metadata: StreamMetadata): void {
     this.#sink.onMetadata(metadata);
     const kinds = announcedBy(metadata);
@@ -68,6 +75,9 @@ export class PublishStream {
     this.#sink.onEnd(end);
   }
 }
+
+/** A codec of audio that cannot be packaged. */
+export const rejectedAudio = (name: string) => new RejectedMedia(`The audio codec ${name} is not supported. Use AAC.`);
 
 /** Samples of tracks without a configuration: the newest ones of audio, and since when there are some of each kind. */
 class EarlySamples {

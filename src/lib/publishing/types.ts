@@ -1,4 +1,4 @@
-import type { LiveSample, StreamEnd, TrackConfig } from "#lib/codecs";
+import type { ConvertibleAudio, LiveSample, StreamEnd, TrackConfig } from "#lib/codecs";
 
 /** Who wants to publish what. `name` and `query` are as sent: not decoded, not checked. */
 export type PublishRequest = {
@@ -48,6 +48,8 @@ export type PublishSink = {
   onConfig(config: TrackConfig): void;
   /** Called after the configuration of its track. `timestamp` is that of the publisher: unsigned 32-bit milliseconds. */
   onSample(sample: LiveSample): void;
+  /** Audio of a codec that is not packaged. A sink without it takes none: the stream is rejected. */
+  onConvertible?(audio: ConvertibleAudio): void;
   onMetadata(metadata: StreamMetadata): void;
   /** The publisher announces the kinds of tracks that it sends: all of them, each time. Their configurations may follow later. */
   onTracks?(kinds: readonly TrackConfig["kind"][]): void;

@@ -1,19 +1,19 @@
-import { RejectedMedia } from "#lib/publishing";
+import type { ConvertibleCodec } from "#lib/codecs";
+import { RejectedMedia, rejectedAudio } from "#lib/publishing";
 import { printable, skipModEx } from "./enhanced-header.ts";
-import { FOURCC } from "./flv-fourcc.ts";
+import { AUDIO_FOURCC } from "./flv-fourcc.ts";
 import { FlvReader } from "./flv-reader.ts";
 import { readMultitrack, type TrackChoice } from "./multitrack.ts";
 import type { Tag } from "./video-tag.ts";
 
 /** SoundFormat (FLV 10.1, E.4.2.1); 9 marks an ExAudioTagHeader of Enhanced RTMP 2. */
-const FORMAT = { enhanced: 9, aac: 10 } as const;
+const FORMAT = { mp3: 2, enhanced: 9, aac: 10, mp3At8kHz: 14 } as const;
 const AAC_PACKET = { sequenceHeader: 0, raw: 1 } as const;
 /** AudioPacketType of Enhanced RTMP 2. */
 const PACKET = { sequenceStart: 0, codedFrames: 1, multitrack: 5 } as const;
 const LEGACY_CODECS: Record<number, string> = {
   0: "PCM",
   1: "ADPCM",
-  2: "MP3",
   3: "PCM",
   4: "Nellymoser",
   5: "Nellymoser",
@@ -21,12 +21,9 @@ const LEGACY_CODECS: Record<number, string> = {
   7: "G.711",
   8: "G.711",
   11: "Speex",
-  14: "MP3",
 };
 /** Object type, sampling frequency and channels (ISO/IEC 14496-3, 1.6.2.1). */
 const CONFIGURATION_BYTES = 2;
-
-const rejectCodec = (name: string) => new RejectedMedia(`The audio codec ${name} is not supported. Use AAC.`);
 
 /** Reads an audio message (FLV 10.1, E.4.2; Enhanced RTMP 2, ExAudioTagHeader), as `readVideoTag` reads video. */
 export function readAudioTag(payload: Buffer, timestamp: number, choice: TrackChoice): Tag | null {
@@ -36,7 +33,9 @@ export function readAudioTag(payload: Buffer, timestamp: number, choice: TrackCh
   const format = first >> 4;
   if (format === FORMAT.enhanced) return readEnhanced(reader, first & 0x0f, { timestamp, choice });
   if (!choice.accepts()) return null;
-  if (format !== FORMAT.aac) throw rejectCodec(LEGACY_CODECS[format] ?? `number ${format}`);
+  if (format === FORMAT.mp3 || format === FORMAT.mp3At8kHz)
+    return convertibleTag({ codec: "mpeg", name: "MP3" }, timestamp, reader.rest());
+  if (format !== FORMAT.aac) throw rejectedAudio(LEGACY_CODECS[format] ?? `number ${format}`);
   const packetType = reader.byte();
   if (packetType === AAC_PACKET.sequenceHeader) return configTag(reader.rest());
   return packetType === AAC_PACKET.raw ? sampleTag(timestamp, reader.rest()) : null;
@@ -57,7 +56,11 @@ function readEnhanced(reader: FlvReader, firstType: number, { timestamp, choice 
 type Packet = { packetType: number; fourCc: string; timestamp: number };
 
 function readTrack(reader: FlvReader, { packetType, fourCc, timestamp }: Packet): Tag | null {
-  if (!FOURCC.audio.some((accepted) => accepted === fourCc)) throw rejectCodec(printable(fourCc));
+  const convertible = AUDIO_FOURCC.get(fourCc);
+  if (convertible === undefined) throw rejectedAudio(printable(fourCc));
+  // What begins a sequence of Opus is its identification header, which says nothing that its packets do not.
+  if (convertible !== "aac")
+    return packetType === PACKET.codedFrames ? convertibleTag(convertible, timestamp, reader.rest()) : null;
   if (packetType === PACKET.sequenceStart) return configTag(reader.rest());
   return packetType === PACKET.codedFrames ? sampleTag(timestamp, reader.rest()) : null;
 }
@@ -69,6 +72,12 @@ function configTag(configuration: Buffer): Tag | null {
     throw new RejectedMedia("The AAC configuration is not valid. Use another encoder, or encode the audio again.");
   return { config: { kind: "audio", codec: "aac", configuration } };
 }
+
+const convertibleTag = (
+  { codec, name }: { codec: ConvertibleCodec; name: string },
+  timestamp: number,
+  data: Buffer,
+): Tag | null => (data.length === 0 ? null : { convertible: { codec, timestamp, data }, name });
 
 const sampleTag = (timestamp: number, data: Buffer): Tag | null =>
   data.length === 0 ? null : { sample: { kind: "audio", timestamp, compositionOffset: 0, isKeyframe: true, data } };

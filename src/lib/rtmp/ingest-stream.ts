@@ -18,7 +18,8 @@ export class IngestStream extends PublishStream {
         : readAudioTag(payload, timestamp, this.#audio);
     if (tag === null) return;
     if ("sample" in tag) this.sample(tag.sample);
-    else this.config(tag.config);
+    else if ("config" in tag) this.config(tag.config);
+    else this.convertible(tag.convertible, tag.name);
   }
 
   /** The values of a data message: `@setDataFrame`, `onMetaData` and an object, or the last two. Others are ignored. */

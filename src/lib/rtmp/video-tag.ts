@@ -1,4 +1,4 @@
-import type { LiveSample, LiveVideoCodec, TrackConfig } from "#lib/codecs";
+import type { ConvertibleAudio, LiveSample, LiveVideoCodec, TrackConfig } from "#lib/codecs";
 import { RejectedMedia } from "#lib/publishing";
 import { printable, skipModEx } from "./enhanced-header.ts";
 import { RtmpFault } from "./fault.ts";
@@ -6,7 +6,11 @@ import { VIDEO_FOURCC } from "./flv-fourcc.ts";
 import { FlvReader } from "./flv-reader.ts";
 import { readMultitrack, type TrackChoice } from "./multitrack.ts";
 
-export type Tag = { config: TrackConfig } | { sample: LiveSample };
+export type Tag =
+  | { config: TrackConfig }
+  | { sample: LiveSample }
+  /** `name`: of its codec, for people. */
+  | { convertible: ConvertibleAudio; name: string };
 
 /** Frame types (FLV 10.1, E.4.3.1). `generatedKey` is reserved for servers, and decodable as any keyframe. */
 const FRAME = { key: 1, generatedKey: 4, command: 5 } as const;

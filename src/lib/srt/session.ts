@@ -298,6 +298,11 @@ export class Session {
           this.#mediaAt = performance.now();
           stream.sample(sample);
         },
+        onConvertible: (audio, name) => {
+          if (this.#state === "closed") return;
+          this.#mediaAt = performance.now();
+          stream.convertible(audio, name);
+        },
       }),
       buffer: new ReceiveBuffer(limits.bufferedPackets, first),
       feedback: new Feedback(send, { destination: handshake.socketId, first, now }),

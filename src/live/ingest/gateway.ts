@@ -2,6 +2,7 @@ import { mkdirSync } from "node:fs";
 import { setInterval, setTimeout } from "#lib/base";
 import type { StreamEnd } from "#lib/codecs";
 import type { PublishDecision, PublishRequest } from "#lib/publishing";
+import { ConvertingSink } from "../converted-audio/converting-sink.ts";
 import type { Connect } from "../simulcast/connect.ts";
 import type { SimulcastTarget } from "../simulcast/messages.ts";
 import { Simulcast } from "../simulcast/simulcast.ts";
@@ -22,6 +23,8 @@ const HEALTH_MS = 2000;
 type GatewayOptions = Pick<IngestOptions, "folder"> & {
   /** Throws when the disk is full. */
   requireSpace: () => Promise<void>;
+  /** Path of ffmpeg. */
+  ffmpeg: () => Promise<string>;
   /** To simulcast targets. */
   connect: Connect;
   ask: (question: PublishQuestion) => Promise<Permission>;
@@ -62,7 +65,15 @@ export class Gateway {
     if (this.#isOverLimit(channel)) return { accepted: false, reason: "limit" };
     const publisher = this.#publisherFor(channel, targets);
     if (!publisher) return { accepted: false, reason: "taken" };
-    return { accepted: true, sink: publisher, limits: { maxBitrate: channel.maxBitrate ?? undefined } };
+    const onError = ({ message: error }: Error) =>
+      this.#options.send({
+        type: "log",
+        level: "error",
+        message: "audio could not be encoded",
+        fields: { channel: channel.channel, error },
+      });
+    const sink = new ConvertingSink(publisher, { ffmpeg: this.#options.ffmpeg, onError });
+    return { accepted: true, sink, limits: { maxBitrate: channel.maxBitrate ?? undefined } };
   }
 
   /** Changes the targets of a channel that is on air. */

@@ -103,7 +103,10 @@ function receive(
 /** Null when it cannot listen. */
 async function start(options: IngestOptions, { ask, send }: Server): Promise<Ingest | null> {
   const requireSpace = diskReserve(options.folder, options.minFreeBytes);
-  const gateway = new Gateway({ ...options, requireSpace, connect: connector(options.allowCidrs), ask, send });
+  const connect = connector(options.allowCidrs);
+  const ffmpeg = async () =>
+    (await binariesAside({ ffmpeg: options.ffmpeg ?? undefined, cacheDir: cacheDir() })).ffmpeg;
+  const gateway = new Gateway({ ...options, ffmpeg, requireSpace, connect, ask, send });
   const log: Log = (level, message, fields) => send({ type: "log", level, message, fields });
   const limits = { connectionsPerAddress: options.connectionsPerAddress };
   const authorize = gateway.authorize.bind(gateway);
@@ -119,7 +122,8 @@ async function start(options: IngestOptions, { ask, send }: Server): Promise<Ing
     const srt =
       options.srtPort === null ? null : createSrtServer({ authorize, limits, log, passphrase: options.srtPassphrase });
     await srt?.listen(options.srtPort ?? 0, options.host);
-    const whip = options.whipPort === null ? null : await startWhip(options, { authorize, limits, log });
+    const whip =
+      options.whipPort === null ? null : await startWhip(options, { authorize, limits, log, ffmpeg: await ffmpeg() });
     await whip?.listen(options.whipPort ?? 0, options.host);
     send({
       type: "ready",
@@ -141,11 +145,10 @@ async function start(options: IngestOptions, { ask, send }: Server): Promise<Ing
 /** Its libraries are loaded only with it. */
 async function startWhip(
   options: IngestOptions,
-  shared: Pick<WhipServerOptions, "authorize" | "limits" | "log">,
+  shared: Pick<WhipServerOptions, "authorize" | "limits" | "log" | "ffmpeg">,
 ): Promise<WhipServer> {
   const { createWhipServer } = await import("../whip/server.ts");
-  const { ffmpeg } = await binariesAside({ ffmpeg: options.ffmpeg ?? undefined, cacheDir: cacheDir() });
-  return createWhipServer({ ...shared, ffmpeg, addresses: options.whipAddresses });
+  return createWhipServer({ ...shared, addresses: options.whipAddresses });
 }
 
 async function answerWhip({ whip }: Ingest, { number, request }: ToIngestOf<"whip">, send: Server["send"]) {

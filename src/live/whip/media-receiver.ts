@@ -1,6 +1,8 @@
+import { OPUS_RATE } from "#lib/codecs";
 import { joinNalUnits } from "#lib/mpegts";
 import type { PublishStream } from "#lib/publishing";
-import { AacEncoder, type AacPacket } from "./aac-encoder.ts";
+import type { AacPacket } from "../converted-audio/aac-process.ts";
+import { OpusEncoder } from "../converted-audio/opus-encoder.ts";
 import { JitterBuffer } from "./jitter-buffer.ts";
 import { bufferOptions, type WhipLimits } from "./limits.ts";
 import type { NegotiatedTrack } from "./negotiation.ts";
@@ -14,6 +16,8 @@ const MAX_HELD_BYTES = 32 * 1024 * 1024;
 /** Packets of audio: about 4 s. */
 const MAX_ENCODED = 200;
 const WRAP = 2 ** 32;
+/** How long the encoder has for what it still holds. */
+const FINISH_MS = 2000;
 
 /** Without a packet for so long, another source of audio takes its place. */
 const SILENT_MS = 1000;
@@ -38,7 +42,7 @@ export class MediaReceiver {
   readonly #options: MediaOptions;
   readonly #session = new SessionClock();
   readonly #video: VideoLayers;
-  readonly #encoder: AacEncoder;
+  readonly #encoder: OpusEncoder;
   readonly #byType: ReadonlyMap<number, NegotiatedTrack>;
   /** The first source of audio, until it is silent; others are ignored. */
   #audio: AudioSource | null = null;
@@ -64,7 +68,7 @@ export class MediaReceiver {
       hasNack: tracks.some(({ kind, hasNack }) => kind === "video" && hasNack),
       onFrame: (frame) => this.#emit({ bytes: frame.data.length, frame, emit: () => this.#emitVideo(frame) }),
     });
-    this.#encoder = new AacEncoder({
+    this.#encoder = new OpusEncoder({
       ffmpeg,
       onError: onAudioError,
       onPacket: (packet) => {
@@ -109,7 +113,7 @@ export class MediaReceiver {
 
   /** The publisher has ended: what is being encoded is passed on. To be called before `close`. */
   async finish(): Promise<void> {
-    await this.#encoder.finish();
+    await this.#encoder.finish(FINISH_MS);
     if (!this.#isClosed) this.#emitAudio();
   }
 
@@ -142,7 +146,7 @@ export class MediaReceiver {
   #newAudio(id: number, { hasNack, now }: { hasNack: boolean; now: number }): AudioSource {
     return {
       id,
-      clock: this.#session.add({ rate: 48_000, isSlewed: false }),
+      clock: this.#session.add({ rate: OPUS_RATE, isSlewed: false }),
       buffer: new JitterBuffer(bufferOptions(this.#options.limits, hasNack)),
       heardAt: now,
     };

@@ -205,7 +205,12 @@ test(`${STREAMS} mutated transport streams are read in linear time, or rejected`
   let samples = 0;
   for (let run = 0; run < STREAMS; run++) {
     const source = sources[run % sources.length] as Buffer;
-    const demuxer = new TsDemuxer({ limits: DEFAULT_LIMITS, onConfig: () => {}, onSample: () => samples++ });
+    const demuxer = new TsDemuxer({
+      limits: DEFAULT_LIMITS,
+      onConfig: () => {},
+      onSample: () => samples++,
+      onConvertible: () => {},
+    });
     try {
       for (const payload of payloadsOf(source))
         demuxer.push(random.chance(0.2) ? mutated(payload, random, 1316) : Buffer.from(payload));
@@ -229,7 +234,12 @@ test.each<[string, Buffer]>([
   const audio = new PidWriter(AUDIO_PID);
   const fill = Buffer.alloc(60_000, content);
   const timeFor = (count: number) => {
-    const demuxer = new TsDemuxer({ limits: DEFAULT_LIMITS, onConfig: () => {}, onSample: () => {} });
+    const demuxer = new TsDemuxer({
+      limits: DEFAULT_LIMITS,
+      onConfig: () => {},
+      onSample: () => {},
+      onConvertible: () => {},
+    });
     demuxer.push(tables());
     return processorMs(() => {
       try {

@@ -5,6 +5,7 @@ import { LiveTimeline } from "#live/playlists/timeline.ts";
 import { atEnd, emptyFolder } from "../folder.ts";
 import { LiveValidator } from "../hls-live-validator.ts";
 import { LiveManifestValidator } from "../live-manifest.ts";
+import { binaries } from "../media/sources.ts";
 
 const CHANNEL: PublishedChannel = {
   channelId: 1,
@@ -133,6 +134,7 @@ export function watchedGateway(fields: Partial<PublishedChannel> = {}) {
   const gateway = new Gateway({
     folder,
     requireSpace: async () => {},
+    ffmpeg: async () => binaries.ffmpeg,
     connect: () => {
       throw new Error("There are no targets.");
     },

@@ -1,4 +1,4 @@
-import type { LiveSample, StreamEnd, TrackConfig } from "#src/lib/codecs/samples.ts";
+import type { ConvertibleAudio, LiveSample, StreamEnd, TrackConfig } from "#src/lib/codecs/samples.ts";
 import type {
   Log,
   PublishDecision,
@@ -22,30 +22,41 @@ export class Recorder {
   constructor() {
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
     this.ended = promise;
-    const noted = () => {
-      for (const wake of this.#waiting) wake();
-    };
     this.sink = {
       onStart: (stream) => {
         this.stream = stream;
       },
       onConfig: (config) => {
         this.configs.push(config);
-        noted();
+        this.#noted();
       },
       onSample: (sample) => {
         this.samples.push(sample);
-        noted();
+        this.#noted();
       },
       onMetadata: (metadata) => {
         this.metadata.push(metadata);
-        noted();
+        this.#noted();
       },
       onEnd: (end) => {
         this.ends.push(end);
         resolve(end);
       },
     };
+  }
+
+  #noted(): void {
+    for (const wake of this.#waiting) wake();
+  }
+
+  /** From now on, audio of other codecs is recorded. */
+  takeConvertible(): ConvertibleAudio[] {
+    const taken: ConvertibleAudio[] = [];
+    this.sink.onConvertible = (audio) => {
+      taken.push(audio);
+      this.#noted();
+    };
+    return taken;
   }
 
   /** Resolves once `isDone`, which is evaluated after each call of the sink. */

@@ -223,8 +223,14 @@ export const SRT_PUBLISHERS: readonly SrtPublisher[] = [
   },
   { what: "audio that is announced and never comes", seconds: 20, audio: null, expected: { tracks: ["video"] } },
   { what: "AAC in LATM", seconds: 6, muxer: ["-mpegts_flags", "latm"] },
-  { what: "MP2", seconds: 3, audio: ["-c:a", "mp2"], muxer: [], rejected: /MP2.* is not supported/ },
-  { what: "Opus", seconds: 3, audio: ["-c:a", "libopus"], muxer: [], rejected: /Opus is not supported/ },
+  { what: "DTS", seconds: 3, audio: ["-c:a", "dca", "-strict", "-2"], muxer: [], rejected: /DTS is not supported/ },
+  {
+    what: "Opus of six channels",
+    seconds: 3,
+    audio: ["-c:a", "libopus", "-ac", "6"],
+    muxer: [],
+    rejected: /Opus with more than two channels/,
+  },
   { what: "MPEG-2 video", seconds: 3, video: ["-c:v", "mpeg2video"], muxer: [], rejected: /MPEG-2 is not supported/ },
 ];
 

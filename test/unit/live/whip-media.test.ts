@@ -1,9 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { opusSamples } from "#lib/codecs";
+import { OggWriter } from "#live/converted-audio/ogg.ts";
 import { H264Depacketizer } from "#live/whip/h264-depacketizer.ts";
 import { JitterBuffer } from "#live/whip/jitter-buffer.ts";
-import { OggWriter, opusSamples } from "#live/whip/ogg.ts";
 import { SessionClock } from "#live/whip/sender-clock.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { audioOf, packetsOf, signalAudio } from "#test/support/live/whip-media.ts";

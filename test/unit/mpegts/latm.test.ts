@@ -31,7 +31,12 @@ function read(bytes: Buffer) {
   const configs: TrackConfig[] = [];
   const samples: LiveSample[] = [];
   const limits = DEFAULT_LIMITS;
-  const demuxer = new TsDemuxer({ limits, onConfig: (one) => configs.push(one), onSample: (one) => samples.push(one) });
+  const demuxer = new TsDemuxer({
+    limits,
+    onConfig: (one) => configs.push(one),
+    onSample: (one) => samples.push(one),
+    onConvertible: () => {},
+  });
   demuxer.push(Buffer.from(bytes));
   demuxer.end();
   return { configs, samples };

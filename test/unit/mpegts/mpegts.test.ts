@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { LiveSample, TrackConfig } from "#src/lib/codecs/samples.ts";
+import type { ConvertibleAudio, LiveSample, TrackConfig } from "#src/lib/codecs/samples.ts";
 import { mpegCrc32 } from "#src/lib/mpegts/crc32.ts";
 import { TsDemuxer } from "#src/lib/mpegts/demuxer.ts";
 import { DEFAULT_LIMITS } from "#src/lib/srt/limits.ts";
@@ -23,13 +23,15 @@ function demux(limits: Partial<typeof DEFAULT_LIMITS> = {}) {
   const configs: TrackConfig[] = [];
   const samples: LiveSample[] = [];
   const announced: (readonly string[])[] = [];
+  const convertible: (ConvertibleAudio & { name: string })[] = [];
   const demuxer = new TsDemuxer({
     limits: { ...DEFAULT_LIMITS, ...limits },
     onConfig: (config) => configs.push(config),
     onSample: (sample) => samples.push(sample),
+    onConvertible: (audio, name) => convertible.push({ ...audio, name }),
     onTracks: (...tracks) => announced.push(...tracks),
   });
-  return { demuxer, configs, samples, announced };
+  return { demuxer, configs, samples, announced, convertible };
 }
 
 test.each([
@@ -301,34 +303,96 @@ test("a table with a wrong CRC is ignored", () => {
   expect(found.samples).toEqual([]);
 });
 
+const registration = (name: string) => Buffer.concat([Buffer.from([5, 4]), Buffer.from(name)]);
+
+describe("audio to convert", () => {
+  /** Frames of zeros with a header. */
+  const frame = (header: string, bytes: number) => {
+    const whole = Buffer.alloc(bytes);
+    whole.write(header, "hex");
+    return whole;
+  };
+  /** 24 ms, 32 ms, 32 ms; 20 ms of Opus in CELT. */
+  const mp2 = frame("fffda404", 576);
+  const ac3 = frame("0b77000008400000", 256);
+  const eac3 = frame("0b77007f35800000", 256);
+  const opus = (bytes: number) => {
+    const size = [...Array<number>(Math.floor(bytes / 255)).fill(255), bytes % 255];
+    return Buffer.concat([Buffer.of(0x7f, 0xe0, ...size), frame("fc", bytes)]);
+  };
+  const trimmed = Buffer.concat([Buffer.of(0x7f, 0xf8, 10, 0, 1, 0, 2), frame("fc", 10)]);
+
+  test.each<[string, StreamEntry, Buffer, string, number[]]>([
+    ["MP2", [3, AUDIO_PID], Buffer.concat([mp2, mp2]), "mpeg", [100, 124]],
+    ["MP2 of MPEG-2", [4, AUDIO_PID], Buffer.concat([mp2, mp2]), "mpeg", [100, 124]],
+    ["AC-3 of ATSC", [0x81, AUDIO_PID], Buffer.concat([ac3, ac3]), "ac3", [100, 132]],
+    ["AC-3 of DVB", [6, AUDIO_PID, Buffer.from([0x6a, 1, 0])], Buffer.concat([ac3, ac3]), "ac3", [100, 132]],
+    ["Enhanced AC-3", [0x87, AUDIO_PID], Buffer.concat([eac3, eac3]), "ac3", [100, 132]],
+    ["Opus", [6, AUDIO_PID, registration("Opus")], Buffer.concat([opus(300), opus(20)]), "opus", [100, 120]],
+    ["Opus with trims", [6, AUDIO_PID, registration("Opus")], Buffer.concat([trimmed, opus(255)]), "opus", [100, 120]],
+  ])("%s is passed on frame by frame with its times, and AAC is preferred to it", (_, entry, data, codec, times) => {
+    const read = (streams: StreamEntry[]) => {
+      const found = demux();
+      found.demuxer.push(Buffer.concat([tables(streams), new PidWriter(AUDIO_PID).write(pes(0xbd, 9000, data))]));
+      found.demuxer.end();
+      return found;
+    };
+    const { convertible, announced } = read([[0x1b, VIDEO_PID], entry]);
+    expect(convertible.map((audio) => [audio.codec, audio.timestamp])).toEqual(times.map((time) => [codec, time]));
+    expect(announced).toEqual([["video", "audio"], []]);
+    expect(read([entry, [0x0f, 0x110]]).convertible).toEqual([]);
+  });
+
+  test("frames continue in the next packet, and what is lost ends none but its own", () => {
+    const { demuxer, convertible } = demux();
+    const audio = new PidWriter(AUDIO_PID);
+    const all = Buffer.concat(Array.from({ length: 6 }, () => mp2));
+    demuxer.push(tables([[3, AUDIO_PID]]));
+    for (const [index, at] of [0, 1000, 2000].entries()) {
+      const piece = all.subarray(at, index === 2 ? undefined : at + 1000);
+      // The time of the first frame that begins in it.
+      demuxer.push(audio.write(pes(0xc0, 9000 + 2160 * Math.ceil(at / mp2.length), piece)));
+    }
+    demuxer.end();
+    expect(convertible.map(({ timestamp }) => timestamp)).toEqual([100, 124, 148, 172, 196, 220]);
+    expect(convertible.every(({ data }) => data.equals(mp2))).toBe(true);
+  });
+
+  test.each([
+    ["ends in its control header", Buffer.of(0x7f, 0xe0)],
+    ["has a length without an end", Buffer.alloc(3000, 0xff).fill(Buffer.of(0x7f, 0xe0), 0, 2)],
+    ["is shorter than it says", Buffer.concat([Buffer.of(0x7f, 0xe0, 200), Buffer.alloc(50, 0xfc)])],
+    ["has no control header", Buffer.alloc(100, 0xfc)],
+    ["has an extension beyond its end", Buffer.of(0x7f, 0xe4, 10, 200, 1, 2)],
+  ])("Opus that %s is dropped", (_, data) => {
+    const { demuxer, convertible } = demux();
+    demuxer.push(tables([[6, AUDIO_PID, registration("Opus")]]));
+    const audio = new PidWriter(AUDIO_PID);
+    for (const content of [data, opus(30)]) demuxer.push(audio.write(pes(0xbd, 9000, content)));
+    demuxer.end();
+    expect(convertible).toHaveLength(1);
+  });
+});
+
 describe("rejects", () => {
-  const registration = (name: string) => Buffer.concat([Buffer.from([5, 4]), Buffer.from(name)]);
   test.each<[string, StreamEntry[], string]>([
     ["MPEG-2 video", [[2, VIDEO_PID]], "The video codec MPEG-2 is not supported over SRT. Use H.264 or HEVC."],
     ["AV1", [[6, VIDEO_PID, registration("AV01")]], "The video codec AV1"],
     [
-      "MP3",
+      "DTS",
       [
         [0x1b, VIDEO_PID],
-        [3, AUDIO_PID],
+        [0x82, AUDIO_PID],
       ],
-      "The audio codec MPEG-1 audio (MP2 or MP3) is not supported. Use AAC",
+      "The audio codec DTS is not supported. Use AAC",
     ],
     [
-      "Opus",
+      "Opus of six channels",
       [
         [0x1b, VIDEO_PID],
-        [6, AUDIO_PID, registration("Opus")],
+        [6, AUDIO_PID, Buffer.concat([registration("Opus"), Buffer.from([0x7f, 2, 0x80, 6])])],
       ],
-      "The audio codec Opus",
-    ],
-    [
-      "AC-3 of DVB",
-      [
-        [0x1b, VIDEO_PID],
-        [6, AUDIO_PID, Buffer.from([0x6a, 1, 0])],
-      ],
-      "The audio codec AC-3",
+      "Opus with more than two channels is not supported",
     ],
   ])("%s", (_, streams, message) => {
     expect(() => demux().demuxer.push(tables(streams))).toThrow(message);

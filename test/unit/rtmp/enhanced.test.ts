@@ -113,6 +113,26 @@ test("AAC as mp4a", async () => {
   expect(recorder.samples).toEqual([expected]);
 });
 
+const fourCc = (name: string, type: number) => Buffer.concat([Buffer.of(0x90 | type), Buffer.from(name)]);
+test.each([
+  ["Opus", fourCc("Opus", 1), "opus"],
+  ["MP3 by its FourCC", fourCc(".mp3", 1), "mpeg"],
+  ["AC-3", fourCc("ac-3", 1), "ac3"],
+  ["Enhanced AC-3", fourCc("ec-3", 1), "ac3"],
+  ["MP3 of FLV", Buffer.of(0x2f), "mpeg"],
+  ["MP3 at 8 kHz of FLV", Buffer.of(0xee), "mpeg"],
+])("%s is passed on to be converted", async (_, header, codec) => {
+  const { client, recorder } = await published();
+  const taken = recorder.takeConvertible();
+  // What begins a sequence, and an empty message.
+  if (header.length > 1) client.media(AUDIO, 0, Buffer.concat([fourCc("Opus", 0), Buffer.from("OpusHead")]));
+  client.media(AUDIO, 10, header);
+  client.media(AUDIO, 23, Buffer.concat([header, Buffer.of(1, 2, 3)]));
+  await recorder.until(() => taken.length > 0);
+  expect(taken).toEqual([{ codec, timestamp: 23, data: Buffer.of(1, 2, 3) }]);
+  expect(recorder.samples).toEqual([]);
+});
+
 test("ModEx prefixes of both lengths are skipped, and composition times may be negative", async () => {
   const { client, recorder } = await published();
   const av1C = Buffer.from([0x81, 0, 0x0c, 0]);
@@ -135,7 +155,14 @@ test("ModEx prefixes of both lengths are skipped, and composition times may be n
 });
 
 test.each([
-  ["Opus", AUDIO, Buffer.concat([Buffer.from([0x90]), Buffer.from("Opus")]), "Opus"],
+  ["FLAC", AUDIO, Buffer.concat([Buffer.from([0x90]), Buffer.from("fLaC")]), "fLaC"],
+  [
+    "audio that nothing converts",
+    AUDIO,
+    Buffer.concat([Buffer.from([0x91]), Buffer.from("Opus"), Buffer.of(1)]),
+    "Opus",
+  ],
+  ["Speex", AUDIO, Buffer.of(0xb0, 1), "Speex"],
   ["an unprintable FourCC", VIDEO, Buffer.from([0x90, 0, 10, 255, 65]), "???A"],
 ] as const)("%s is rejected", async (_, type, payload, text) => {
   const { client, recorder } = await published();

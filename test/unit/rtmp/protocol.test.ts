@@ -58,7 +58,8 @@ test("responds to connect with its window, its bandwidth and the codecs of Enhan
   client.write(handshakeBytes(), command("connect", 1, amfObject({ app: "live", fourCcList: ["hvc1", "av01"] })));
   const [, transaction, server, info] = await client.response("_result");
   expect(transaction).toBe(1);
-  expect((server as Map<string, unknown>).get("fourCcList")).toEqual(["avc1", "hvc1", "av01", "mp4a"]);
+  const codecs = ["avc1", "hvc1", "av01", "mp4a", "Opus", ".mp3", "ac-3", "ec-3"];
+  expect((server as Map<string, unknown>).get("fourCcList")).toEqual(codecs);
   expect((info as Map<string, unknown>).get("code")).toBe("NetConnection.Connect.Success");
   expect((await client.next(5)).readUInt32BE()).toBe(2_500_000);
   expect((await client.next(6)).readUInt32BE()).toBe(2_500_000);
