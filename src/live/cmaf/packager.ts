@@ -60,6 +60,11 @@ export type Packager = {
   interrupt(): Promise<void>;
   /** The publisher is back. Its first keyframe continues the timeline where it was interrupted, in the next segment. */
   resume(): void;
+  /**
+   * What follows is reported after `earlier`: each track is written by itself, so one that is quick would be ahead of an interruption
+   * that the other one has not come to.
+   */
+  reportAfter(earlier: Promise<void>): void;
   /** Frame rate of the video; null before its first frame. */
   readonly rate: Rate | null;
   /** What playlists state; null until the first segment is complete. */
@@ -176,6 +181,10 @@ class LivePackager implements Packager {
     this.#timeline = new Timeline();
     this.#early = [];
     this.#waitingSince = null;
+  }
+
+  reportAfter(earlier: Promise<void>): void {
+    this.#recorder.waitFor(earlier);
   }
 
   async end(): Promise<Recording> {

@@ -20,6 +20,8 @@ export class Recorder {
   readonly #writers: TrackWriter[] = [];
   /** The deletion of what is not complete; null while it records. */
   #stopped: Promise<unknown> | null = null;
+  /** What a track that begins waits for. */
+  #earlier: Promise<void> | null = null;
 
   /** `onStopped`: with the error of the first write that failed. */
   constructor(options: PackagerOptions, onStopped: (error: unknown) => void) {
@@ -38,6 +40,7 @@ export class Recorder {
     const { folder } = this.#options;
     const written = { info, folder, init: init(delay), timescale, startTime, callbacks: this.#options };
     const writer = new TrackWriter({ ...written, onFailure: (error) => this.#stop(error) });
+    if (this.#earlier) writer.waitFor(this.#earlier);
     if (this.#stopped) this.#stopped = Promise.all([this.#stopped, writer.stopStoring()]);
     this.#writers.push(writer);
     return writer;
@@ -52,6 +55,12 @@ export class Recorder {
     if (this.#writers.some(({ seconds }) => seconds > MAX_DURATION_SECONDS))
       return { code: "duration_exceeded", message: `The recording lasts ${MAX_DURATION_SECONDS / 3600} hours.` };
     return null;
+  }
+
+  /** What follows, of any track, is reported after `earlier`, which has to depend on nothing that follows. */
+  waitFor(earlier: Promise<void>): void {
+    this.#earlier = earlier;
+    for (const writer of this.#writers) writer.waitFor(earlier);
   }
 
   /** Resolves when all calls before are done. */

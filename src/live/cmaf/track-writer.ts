@@ -176,6 +176,11 @@ export class TrackWriter {
     this.#enqueue(async () => report());
   }
 
+  /** What follows is written and reported after `earlier`. */
+  waitFor(earlier: Promise<void>): void {
+    this.#enqueue(() => earlier);
+  }
+
   /** Stops storing, and deletes the segment that is not complete. Parts and segments are still reported. */
   stopStoring(): Promise<void> {
     this.#isStored = false;

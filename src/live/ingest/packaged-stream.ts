@@ -215,6 +215,7 @@ export class PackagedStream {
     this.#isInterrupted = false;
     const resumedAtMs = Date.now();
     this.#report(Promise.resolve(), () => ({ type: "resumed", stream: this.name, resumedAtMs }));
+    this.#packager.reportAfter(this.#reports);
   }
 
   /** After all reports before, and after `written`. */

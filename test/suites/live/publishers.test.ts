@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "vitest";
 import { amfObject, encodeAmf0 } from "#src/lib/rtmp/amf0.ts";
 import { rows } from "#test/support/amount.ts";
+import { Random } from "#test/support/crash/random.ts";
 import { watchedGateway } from "#test/support/live/live-watcher.ts";
-import { messagesFrom, PUBLISHERS, rtmpBytes } from "#test/support/live/publishers.ts";
+import { messagesFrom, PUBLISHERS, type Publisher, rtmpBytes } from "#test/support/live/publishers.ts";
 import { command, message, RtmpClient } from "#test/support/live/rtmp-client.ts";
 import { startRtmp } from "#test/support/live/rtmp-recorder.ts";
 import { expectOneBroadcast, untilFinished } from "./one-broadcast.ts";
@@ -13,9 +15,18 @@ const DATA = 18;
 const metadataBytes = (values: Record<string, number>) =>
   message({ type: DATA }, encodeAmf0("@setDataFrame", "onMetaData", amfObject(values)));
 
-test.each(rows(PUBLISHERS, 6))("$what", async (publisher) => {
+test.each(rows(PUBLISHERS, 6))("$what", (publisher) => expectPublished(publisher));
+
+const reconnecting = PUBLISHERS.filter(({ connections }) => connections);
+test.each(rows(reconnecting, 2))("$what, next to a disk that is slow now and then", async (publisher) => {
+  // The last part of one track is written late, when those of the next connection arrive.
+  const random = new Random(5);
+  await expectPublished(publisher, () => sleep(random.chance(0.2) ? 120 : 0));
+});
+
+async function expectPublished(publisher: Publisher, requireSpace?: () => Promise<void>): Promise<void> {
   const { seconds, expected, metadata } = publisher;
-  const watched = watchedGateway({ takeover: true });
+  const watched = watchedGateway({ takeover: true }, requireSpace);
   const { port } = await startRtmp({ authorize: (request) => watched.gateway.authorize(request) });
   const connections = await messagesFrom(publisher);
   for (const [index, sent] of connections.entries()) {
@@ -29,4 +40,4 @@ test.each(rows(PUBLISHERS, 6))("$what", async (publisher) => {
   }
   await untilFinished(watched);
   await expectOneBroadcast(watched, { seconds, expected, sent: connections.flat() });
-});
+}

@@ -46,9 +46,12 @@ const MANIFEST_URL = "http://stage.example/live/stage/manifest.mpd";
 
 /**
  * A gateway whose reports are made into playlists and manifests, as a server does. After each report all playlists of the stream are
- * validated as successors of those before, and the manifest after each segment.
+ * validated as successors of those before, and the manifest after each segment. `requireSpace`: awaited before each write.
  */
-export function watchedGateway(fields: Partial<PublishedChannel> = {}) {
+export function watchedGateway(
+  fields: Partial<PublishedChannel> = {},
+  requireSpace: () => Promise<void> = async () => {},
+) {
   const folder = emptyFolder();
   const streams: Watched[] = [];
   const log: { message: string; fields: Record<string, string | number> }[] = [];
@@ -133,7 +136,7 @@ export function watchedGateway(fields: Partial<PublishedChannel> = {}) {
 
   const gateway = new Gateway({
     folder,
-    requireSpace: async () => {},
+    requireSpace,
     ffmpeg: async () => binaries.ffmpeg,
     connect: () => {
       throw new Error("There are no targets.");
