@@ -21,9 +21,11 @@ export function createProgram(given: ParsedFlags): Command {
     })
     .configureOutput({
       outputError(text) {
+        const command = namedCommand(program);
         const message = text.trim().replace(/^error: /, "");
-        const help = given.json ? "" : " See 'vodbox --help'.";
-        printError(`${sentence(message)}${optionHint(program, message)}${help}`, { json: given.json, code: "usage" });
+        const help = given.json ? "" : ` See '${pathOf(command)} --help'.`;
+        const fault = sentence(allMissing(command, message));
+        printError(`${fault}${optionHint(program, message)}${help}`, { json: given.json, code: "usage" });
       },
     })
     .showSuggestionAfterError()
@@ -156,6 +158,30 @@ export function createProgram(given: ParsedFlags): Command {
   // Last, because commands inherit it from their parent: only the program handles unknown commands.
   program.allowExcessArguments().helpCommand("help [command]", "display help for a command");
   return program;
+}
+
+/** The command that the arguments name, as far as they do. */
+function namedCommand(program: Command): Command {
+  let command = program;
+  for (const word of program.args) {
+    const next = command.commands.find((one) => one.name() === word);
+    if (!next) break;
+    command = next;
+  }
+  return command;
+}
+
+const pathOf = (command: Command): string =>
+  command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+
+/** Commander names the first required option that is missing: all of them, so that one attempt is enough. */
+function allMissing(command: Command, message: string): string {
+  if (!message.startsWith("required option ")) return message;
+  const missing = command.options.filter(
+    (option) => option.mandatory && command.getOptionValue(option.attributeName()) === undefined,
+  );
+  if (missing.length < 2) return message;
+  return `required options not specified: ${missing.map(({ flags }) => `'${flags}'`).join(", ")}`;
 }
 
 /**

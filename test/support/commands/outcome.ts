@@ -5,7 +5,7 @@ import { type Ended, type RunOptions, run, startServer, stopCleanly } from "../p
 export async function refused(args: string[], code: 1 | 2, options: RunOptions = {}): Promise<string> {
   const ended = await run(args, { ...options, env: { VODBOX_LOG_LEVEL: "error", ...options.env } });
   const name = `vodbox ${args.join(" ")}`;
-  expect.soft(ended.stderr, name).toMatch(/^vodbox: [^\n]*[.?)]( See 'vodbox --help'\.)?\n$/);
+  expect.soft(ended.stderr, name).toMatch(/^vodbox: [^\n]*[.?)]( See 'vodbox[a-z -]* --help'\.)?\n$/);
   expect.soft(ended.stderr, name).not.toMatch(/^\s+at |node:internal|\[object|undefined/m);
   expect.soft(ended.stdout, name).toBe("");
   expect.soft(ended.code, `${name}: ${ended.stderr}`).toBe(code);
