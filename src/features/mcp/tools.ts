@@ -2,27 +2,10 @@ import type { Tool } from "@modelcontextprotocol/server";
 import { describeProperties } from "#platform/http/openapi-describe.ts";
 import { type Json, schemaOf } from "#platform/http/openapi-schema.ts";
 import { isBodyRequired, type Route } from "#platform/http/route.ts";
+import { HINTS, PRIMARY } from "./hints.ts";
 
 /** Lists return so many records unless the caller asks for more: an agent reads all of what it gets. */
 export const DEFAULT_LIMIT = 20;
-
-/** What an agent sees at once. Each further tool costs every client a part of its context; `call_operation` has the others. */
-const PRIMARY: readonly string[] = [
-  ...[
-    "listAssets",
-    "searchAssets",
-    "getAsset",
-    "updateAsset",
-    "updateTags",
-    "deleteAsset",
-    "uploadFromUrl",
-    "retryAsset",
-  ],
-  ...["getPlayback", "createClip", "trimAsset", "listCollections", "createCollection", "changeAssets"],
-  ...["listSubtitles", "getSubtitle", "translateSubtitle", "listTracks", "setTrack"],
-  ...["listJobs", "getAnalytics", "getAssetAnalytics", "getUsage"],
-  ...["listChannels", "createChannel", "updateChannel", "createLiveClip", "listWebhooks", "createWebhook"],
-];
 
 /** Where an argument of a tool goes in the request. */
 type Place = "path" | "query" | "body";
@@ -36,8 +19,9 @@ export type ApiTool = {
   route: Route;
   isPrimary: boolean;
   /** The request for these arguments. Throws TypeError for an argument that is missing in the path, or unknown. */
-  request(args: Json): { method: string; path: string; body: Json | undefined };
+  request(args: Json): ApiRequest;
 };
+type ApiRequest = { method: string; path: string; body: Json | FormData | undefined };
 
 /** Throws TypeError for a value that would change the path, and so the operation. */
 function pathSegment(name: string, value: string): string {
@@ -61,9 +45,31 @@ function asJsonSchema(schema: unknown): unknown {
 
 type Properties = { properties?: Record<string, Json>; required?: string[] };
 
-/** A route that an agent can call with arguments alone: JSON in and out, with an API key. */
-const isCallable = ({ hidden, credential, form, raw, batchToken, rawBody, produces, operationId }: Route) =>
-  operationId !== undefined && !(hidden || form || raw || batchToken || rawBody || produces) && credential === "key";
+/** Files of forms are texts, such as subtitles, which an agent can write. */
+const TEXT_FILE: Json = { type: "string", description: "Content of the file" };
+
+/** The body of a route as JSON; undefined where it has none, and null where it can only be something else. */
+function jsonBodyOf({ body, raw, rawBody }: Route): Route["body"] | null {
+  if (raw || rawBody) return rawBody?.["application/json"] ?? null;
+  return body;
+}
+
+function formOf(fields: Json): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) {
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    if (name === "file") form.append(name, new Blob([text]), "file");
+    else form.append(name, text);
+  }
+  return form;
+}
+
+/** A route that an agent can call with arguments alone, whose response it can read, with an API key. */
+function isCallable(route: Route): boolean {
+  const { hidden, credential, batchToken, produces, operationId } = route;
+  if (operationId === undefined || hidden || batchToken || credential !== "key") return false;
+  return jsonBodyOf(route) !== null && (produces ?? []).every((type) => type === "text/plain");
+}
 
 function toolOf(route: Route): ApiTool {
   const { method, path, summary, tag, operationId = "", scopes } = route;
@@ -83,8 +89,11 @@ function toolOf(route: Route): ApiTool {
   add("path", of(route.params), () => true);
   const query = of(route.query);
   add("query", query, (name) => query.required?.includes(name) ?? false);
-  const body = of(route.body);
-  add("body", body, (name) => isBodyRequired(route) && (body.required?.includes(name) ?? false));
+  const json = jsonBodyOf(route) ?? undefined;
+  const body = of(json);
+  if (route.form) body.properties = { ...body.properties, file: TEXT_FILE };
+  const isRequired = isBodyRequired({ ...route, body: json });
+  add("body", body, (name) => isRequired && (body.required?.includes(name) ?? false));
   const isRead = method === "GET" || route.reads === true;
   const inputSchema = asJsonSchema({ type: "object", properties, required, additionalProperties: false });
   return {
@@ -123,17 +132,20 @@ function toolOf(route: Route): ApiTool {
       }
       const missing = /:(\w+)/.exec(filled)?.[1];
       if (missing !== undefined) throw new TypeError(`${missing} is required.`);
-      const hasBody = route.body !== undefined && (method !== "GET" || Object.keys(sent).length > 0);
-      return { method, path: search.size > 0 ? `${filled}?${search}` : filled, body: hasBody ? sent : undefined };
+      const hasBody = json !== undefined && (method !== "GET" || Object.keys(sent).length > 0);
+      const content = route.form ? formOf(sent) : sent;
+      return { method, path: search.size > 0 ? `${filled}?${search}` : filled, body: hasBody ? content : undefined };
     },
   };
 }
 
 /** Operations that end or replace something without being a DELETE. */
-const DESTRUCTIVE = /^(abort|cancel|changeAssets|delete|end|revoke|rotate|trim)/;
+const DESTRUCTIVE = /^(abort|cancel|changeAssets|delete|end|erase|revoke|rotate|trim)/;
 
-function describe({ summary, expensive, scopes }: Route, properties: Record<string, Json>): string {
+function describe({ summary, operationId = "", expensive, scopes }: Route, properties: Record<string, Json>): string {
   const parts = [`${summary}.`];
+  const hint = HINTS[operationId];
+  if (hint !== undefined) parts.push(hint);
   if ("cursor" in properties)
     parts.push(
       `Returns ${DEFAULT_LIMIT} records unless limit says more; next_cursor, if any, is the cursor of the next page.`,
