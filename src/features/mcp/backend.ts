@@ -1,6 +1,6 @@
 import type { CallToolResult, ReadResourceResult, Resource, Tool } from "@modelcontextprotocol/server";
 import { forApp } from "#app.ts";
-import type { Caller } from "#platform/http/caller.ts";
+import { type Caller, ownerOf } from "#platform/http/caller.ts";
 import { dispatch } from "#platform/http/dispatch.ts";
 import type { Json } from "#platform/http/openapi-schema.ts";
 import { roleRefusal } from "#platform/http/roles.ts";
@@ -8,7 +8,7 @@ import type { Context, Route } from "#platform/http/route.ts";
 import { rankByWords } from "./rank.ts";
 import type { McpBackend } from "./server.ts";
 import { limited, shortened } from "./shorten.ts";
-import { type ApiTool, toolsOf } from "./tools.ts";
+import { type ApiTool, ofTenant, toolsOf } from "./tools.ts";
 import { WAIT, waitUntilReady } from "./wait.ts";
 
 /** Headers with the caller's credential, which its calls of the API carry. */
@@ -71,7 +71,10 @@ export function mcpBackend(
   const { app, caller, headers, address } = context;
   const table = tables(app);
   table.tools ??= toolsOf(routes);
-  const allowed = async () => ((await table.tools) ?? []).filter((one) => isAllowed(caller, one));
+  const allowed = async () => {
+    const tools = ((await table.tools) ?? []).filter((one) => isAllowed(caller, one));
+    return caller.kind === "key" ? tools.map((one) => ofTenant(one, caller.tenantId)) : tools;
+  };
 
   async function send(method: string, path: string, body?: Json | FormData): Promise<Response> {
     const own = new Headers(
@@ -125,7 +128,7 @@ export function mcpBackend(
       const own = await allowed();
       if (name === LIST_OPERATIONS.name) return answer(limited(operationsText(own, args.topic)));
       if (name === WAIT.name)
-        return waitUntilReady(args, ({ operation, id }) => call(own, operation, { id }), {
+        return waitUntilReady(app, ownerOf(caller), args, ({ operation, id }) => call(own, operation, { id }), {
           report,
           signal: AbortSignal.any([signal, context.signal, app.stopping]),
         });

@@ -5,7 +5,7 @@
 const PRIMARY_HINTS: Record<string, string> = {
   listAssets:
     "An asset is a video. Find videos by title (q), by state or by date: with playback_status errored those that failed to encode, whose error says why.",
-  searchAssets: "Finds in which video, and at which time, words are spoken.",
+  searchAssets: "Finds in which videos people speak about something, and when.",
   getAsset: "Whether a video is ready, how far its encoding is, and why it failed.",
   updateAsset:
     "Rename a video, publish it (playback_policy public) or make it private again (signed), move it to a collection.",
@@ -15,7 +15,8 @@ const PRIMARY_HINTS: Record<string, string> = {
   retryAsset: "Encodes a failed video again.",
   getPlayback: "Returns links to watch or embed a video, with a token where it is signed.",
   createClip: "Cuts a clip, excerpt or highlight out of a video as a new video.",
-  trimAsset: "Cuts off the beginning or the end of a video.",
+  trimAsset:
+    "Cuts off the beginning or the end of a video. With mode exact a job does it, for which wait_until_ready waits.",
   changeAssets: "Tag, move, publish or delete many videos at once.",
   createShare: "A link for people outside, with a password, an end date or a number of plays.",
   listCollections: "Folders of videos.",
@@ -25,7 +26,7 @@ const PRIMARY_HINTS: Record<string, string> = {
   generateSubtitle: "Transcribes what is spoken; wait_until_ready with the id of the job waits until they are there.",
   translateSubtitle: "Adds captions in another language.",
   getTranscript: "The spoken words of a video as text, to read or summarize.",
-  setTrack: "Adds chapters (kind chapters), with cues of start, end and title.",
+  setTrack: "Adds chapters: kind chapter, and for each a cue with payload {title}.",
   getAssetAnalytics: "Who watched a video: by country, device and referring page with details.",
   getAnalytics: "What was watched in all videos: the most popular ones with top.",
   getBillingEstimate: "What this month will cost.",

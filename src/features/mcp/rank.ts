@@ -4,11 +4,16 @@ export type Ranked = { name: string; topic: string; text: string };
 const WEIGHTS = { name: 3, topic: 2, text: 1 } as const;
 /** Words of a query; further ones are ignored. */
 const MAX_WORDS = 40;
+/** Words that say nothing about an operation. */
+const STOP_WORDS = new Set(
+  "an and as at be by do for from in is it me my of on or so that the them this to was with".split(" "),
+);
 /** Words that begin alike are taken for forms of one: "encode", "encoding". */
-const STEM_LETTERS = 5;
+const STEM_LETTERS = 6;
 
-const stemOf = (word: string) => word.replace(/s$/, "").slice(0, STEM_LETTERS);
-const stemsOf = (text: string): string[] => (text.toLowerCase().match(/[a-z0-9]{2,40}/g) ?? []).map(stemOf);
+const stemOf = (word: string) => word.replace(/(?<=...)(?:ing|ed|es|s|e)$/, "").slice(0, STEM_LETTERS);
+const stemsOf = (text: string): string[] =>
+  (text.toLowerCase().match(/[a-z0-9]{2,40}/g) ?? []).filter((word) => !STOP_WORDS.has(word)).map(stemOf);
 
 /**
  * The indexes of `all` that contain words of `query` (at most 400 characters are read), best ones first. A word that many

@@ -45,6 +45,8 @@ function asJsonSchema(schema: unknown): unknown {
 
 type Properties = { properties?: Record<string, Json>; required?: string[] };
 
+/** The argument for a body without named fields. */
+const VALUES = "values";
 /** Files of forms are texts, such as subtitles, which an agent can write. */
 const TEXT_FILE: Json = { type: "string", description: "Content of the file" };
 
@@ -91,6 +93,13 @@ function toolOf(route: Route): ApiTool {
   add("query", query, (name) => query.required?.includes(name) ?? false);
   const json = jsonBodyOf(route) ?? undefined;
   const body = of(json);
+  // A body of any names, such as tags.
+  const isOpen = json !== undefined && body.properties === undefined;
+  if (isOpen) {
+    const { title: _, ...values } = body as Json;
+    body.properties = { [VALUES]: { ...values, description: "Names and values" } };
+    body.required = [VALUES];
+  }
   if (route.form) body.properties = { ...body.properties, file: TEXT_FILE };
   const isRequired = isBodyRequired({ ...route, body: json });
   add("body", body, (name) => isRequired && (body.required?.includes(name) ?? false));
@@ -126,7 +135,8 @@ function toolOf(route: Route): ApiTool {
           throw new TypeError(
             `${name} is not an argument of ${snakeCase(operationId)}; it has ${[...places.keys()].join(", ") || "none"}.`,
           );
-        if (place === "body") sent[name] = value;
+        if (place === "body" && isOpen) Object.assign(sent, value);
+        else if (place === "body") sent[name] = value;
         else if (place === "query") search.set(name, typeof value === "string" ? value : JSON.stringify(value));
         else filled = filled.replace(`:${name}`, pathSegment(name, String(value)));
       }
@@ -154,6 +164,24 @@ function describe({ summary, operationId = "", expensive, scopes }: Route, prope
   if (scopes.length > 0) parts.push(`Scope: ${scopes.join(" or ")}.`);
   return parts.join(" ");
 }
+
+/**
+ * The tool for a caller of one tenant, which it need not name: the API requires the tenant in some requests, and an agent does not
+ * know its own.
+ */
+export function ofTenant(one: ApiTool, tenantId: number): ApiTool {
+  const { properties = {}, required = [], ...schema } = one.tool.inputSchema as Properties & Tool["inputSchema"];
+  const { [TENANT]: tenant, ...others } = properties;
+  if (!tenant) return one;
+  const inputSchema = { ...schema, properties: others, required: required.filter((name) => name !== TENANT) };
+  const isRequired = required.includes(TENANT);
+  return {
+    ...one,
+    tool: { ...one.tool, inputSchema: inputSchema as Tool["inputSchema"] },
+    request: (args) => one.request(isRequired ? { [TENANT]: tenantId, ...args } : args),
+  };
+}
+const TENANT = "tenant_id";
 
 /** The tools of a route table, in its order. Yields after each: all of them take some milliseconds. */
 export async function toolsOf(routes: readonly Route[]): Promise<ApiTool[]> {
