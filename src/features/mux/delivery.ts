@@ -43,6 +43,7 @@ const STILL: Parameters = { time: null, ...SHAPE };
 const LATEST: Parameters = { latest: /^(true|false)$/, ...SHAPE };
 const ANIMATION: Parameters = { start: null, end: null, width: null, height: null, fps: null };
 const STORYBOARD: Parameters = { format: /^(jpg|png|webp)$/ };
+const SHEET: Parameters = { width: null };
 const FILE: Parameters = { download: null };
 const STILL_NAME = /^thumbnail\.(jpg|png|webp)$/;
 
@@ -53,7 +54,7 @@ async function targetOf(app: App, host: MuxHost, file: string, asset: PublicAsse
   if (host === "image") {
     if (STILL_NAME.test(file)) return { file, parameters: STILL };
     if (/^animated\.(gif|webp)$/.test(file)) return { file, parameters: ANIMATION };
-    if (/^storyboard\.(jpg|png|webp)$/.test(file)) return { file, parameters: {} };
+    if (/^storyboard\.(jpg|png|webp)$/.test(file)) return { file, parameters: SHEET };
     if (/^storyboard\.(vtt|json)$/.test(file)) return { file, parameters: STORYBOARD };
     return notFound("image");
   }

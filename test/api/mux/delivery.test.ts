@@ -70,6 +70,9 @@ describe("the URLs of players", () => {
       expect([image.status, image.headers.get("content-type")]).toEqual([200, `image/${format}`]);
       const { body } = await get(`/mux/image/${id}/storyboard.json?format=${format}`);
       expect(body.url).toMatch(new RegExp(`/media/${id}/storyboard\\.${format}$`));
+      // As the helpers of @mux/ai request it.
+      const small = await get(`/mux/image/${id}/storyboard.${format}?width=640`);
+      expect([small.status, small.headers.get("content-type")]).toEqual([200, `image/${format}`]);
     }
   });
 
