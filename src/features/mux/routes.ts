@@ -80,7 +80,7 @@ export function muxRoutes(app: App, playing: Playing): Route[] {
 type Delivery = (context: Context, of: { host: MuxHost; path: string; root: string }) => Promise<unknown>;
 
 /** From the directory of a path to the one that it is relative to. */
-const upFrom = (path: string) => "../".repeat(path.split("/").length - 1);
+const upFrom = (path: string) => "../".repeat([...path].filter((character) => character === "/").length);
 
 /** The same at the root of the hosts of a domain, which deliver the media too. Paths of other routes come first. */
 const hostRoutes = (domain: string, delivery: Delivery): Route[] =>
