@@ -119,7 +119,7 @@ beforeAll(async () => {
   const beach = [await upload("Beach 1", "beach.mp4"), await upload("Beach 2", "beach.mp4")];
   const [interview, other] = [await upload("Interview", "interview.mp4"), await upload("Test upload", "test.mp4")];
   for (const id of [harbour, ...beach, interview, other]) {
-    const { json } = await callTool(client, "wait_until_ready", { asset_id: id }, (value) => {
+    const { json } = await callTool(client, "wait_until_ready", { asset_id: id, seconds: 300 }, (value) => {
       if (id === harbour) progress.push(value);
     });
     expect(json.playback_status, json.title).toBe(id === interview ? "errored" : "ready");

@@ -51,7 +51,7 @@ export const TASKS: Task[] = [
     say: "Add the video at this URL as “Sunset”, and say when it can be watched",
     calls: [
       ["upload_from_url", { url: "$site/sunset.mp4", title: "Sunset" }],
-      ["wait_until_ready", { asset_id: "$0.asset_id" }],
+      ["wait_until_ready", { asset_id: "$0.asset_id", seconds: 300 }],
     ],
     async outcome({ results, get }) {
       expect(results[1]?.json).toMatchObject({ title: "Sunset", playback_status: "ready" });
@@ -70,7 +70,7 @@ export const TASKS: Task[] = [
     calls: [
       ["list_assets", { q: "interview" }],
       ["retry_asset", { id: "$0.items.0.id" }],
-      ["wait_until_ready", { asset_id: "$0.items.0.id" }],
+      ["wait_until_ready", { asset_id: "$0.items.0.id", seconds: 300 }],
     ],
     outcome({ results, given }) {
       expect(results[1]?.text).toMatch(/processing|queued/);
@@ -102,7 +102,7 @@ export const TASKS: Task[] = [
     calls: [
       ["list_assets", { q: "beach" }],
       ["join_assets", { asset_ids: "$0.items.*.id", title: "Both at the sea" }],
-      ["wait_until_ready", { asset_id: "$1.id" }],
+      ["wait_until_ready", { asset_id: "$1.id", seconds: 300 }],
     ],
     async outcome({ results, get }) {
       expect((await ready(get, results[1]?.json.id)).duration_seconds).toBeCloseTo(8, 0);
@@ -138,7 +138,7 @@ export const TASKS: Task[] = [
       ["list_assets", { q: "harbour tour" }],
       ["create_clip", { id: "$0.items.0.id", title: "Excerpt", start_seconds: 120, end_seconds: 150 }],
       ["update_asset", { id: "$1.id", video_asset: { playback_policy: "public" } }],
-      ["wait_until_ready", { asset_id: "$1.id" }],
+      ["wait_until_ready", { asset_id: "$1.id", seconds: 300 }],
     ],
     async outcome({ results, get }) {
       const clip = await ready(get, results[1]?.json.id);
@@ -150,7 +150,7 @@ export const TASKS: Task[] = [
     calls: [
       ["list_assets", { q: "Beach 2" }],
       ["trim_asset", { id: "$0.items.0.id", start_seconds: 1, end_seconds: 4, mode: "exact" }],
-      ["wait_until_ready", { job_id: "$1.id" }],
+      ["wait_until_ready", { job_id: "$1.id", seconds: 300 }],
     ],
     async outcome({ given, get }) {
       expect((await ready(get, given.beach[1] as number)).duration_seconds).toBeLessThan(3.6);
@@ -199,7 +199,7 @@ export const TASKS: Task[] = [
     calls: [
       ["list_assets", { q: "sunset" }],
       ["generate_subtitle", { video_asset_id: "$0.items.0.id", language: "en" }],
-      ["wait_until_ready", { caption_job_id: "$1.job.id" }],
+      ["wait_until_ready", { caption_job_id: "$1.job.id", seconds: 300 }],
     ],
     async outcome({ results, get }) {
       expect(results[2]?.json).toMatchObject({ status: "completed" });
