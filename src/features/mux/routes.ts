@@ -69,7 +69,9 @@ export function muxRoutes(app: App, playing: Playing): Route[] {
         summary: `Get what Mux has at ${host}.mux.com`,
         handle(context) {
           const path = pathOf(context as Context);
-          return delivery(context as Context, { host, path, root: `../../${upFrom(path)}` });
+          // Strapi's plugin serves storyboards at URLs of its own.
+          const root = host === "image" ? `${app.baseUrl().replace(/\/$/, "")}/` : `../../${upFrom(path)}`;
+          return delivery(context as Context, { host, path, root });
         },
       }),
     ),

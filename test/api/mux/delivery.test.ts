@@ -85,8 +85,10 @@ describe("the URLs of players", () => {
     for (const format of ["png", "webp"]) {
       const { text } = await get(`/mux/image/${id}/storyboard.vtt?format=${format}`);
       const [tile, ...others] = text.split("\n").filter((line) => line.includes("#xywh="));
-      expect(tile).toMatch(new RegExp(`/media/${id}/storyboard\\.${format}#xywh=0,0,`));
-      expect(others.every((line) => line.includes(`/media/${id}/storyboard.${format}#`))).toBe(true);
+      // Complete URLs: the plugin of Strapi serves the text at a URL of its own.
+      const sheet = `http://vodbox.test/media/${id}/storyboard.${format}#xywh=`;
+      expect(tile?.startsWith(`${sheet}0,0,`), tile).toBe(true);
+      expect(others.every((line) => line.startsWith(sheet))).toBe(true);
       const image = await get(new URL(tile as string, `http://vodbox.test/mux/image/${id}/`).href);
       expect([image.status, image.headers.get("content-type")]).toEqual([200, `image/${format}`]);
       const { body } = await get(`/mux/image/${id}/storyboard.json?format=${format}`);
