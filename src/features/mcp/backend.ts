@@ -1,18 +1,22 @@
 import type { CallToolResult, ReadResourceResult, Resource, Tool } from "@modelcontextprotocol/server";
 import { forApp } from "#app.ts";
-import type { Caller } from "#platform/http/caller.ts";
+import { type Caller, ownerOf } from "#platform/http/caller.ts";
 import { dispatch } from "#platform/http/dispatch.ts";
 import type { Json } from "#platform/http/openapi-schema.ts";
 import { roleRefusal } from "#platform/http/roles.ts";
 import type { Context, Route } from "#platform/http/route.ts";
+import { rankByWords } from "./rank.ts";
 import type { McpBackend } from "./server.ts";
 import { limited, shortened } from "./shorten.ts";
-import { type ApiTool, toolsOf } from "./tools.ts";
+import { type ApiTool, ofTenant, toolsOf } from "./tools.ts";
+import { WAIT, waitUntilReady } from "./wait.ts";
 
 /** Headers with the caller's credential, which its calls of the API carry. */
 const CREDENTIALS = ["authorization", "x-api-key", "x-svc-admin-token", "cookie", "x-csrf-token"];
 /** Assets that a client may list as resources; others are read by their URI. */
 const LISTED_ASSETS = 50;
+/** Operations that `list_operations` returns for a topic; each is some hundred bytes. */
+const MAX_FOUND = 8;
 const ASSET_URI = /^vodbox:\/\/assets\/([\w-]{1,64})(\/transcript)?$/;
 
 const tables = forApp((): { tools: Promise<ApiTool[]> | null } => ({ tools: null }));
@@ -28,10 +32,12 @@ const LIST_OPERATIONS: Tool = {
   name: "list_operations",
   title: "List further operations",
   description:
-    "List the operations that are not tools of their own, by topic, with their arguments. Run them with call_operation.",
+    "Find the operations that are not tools of their own, with their arguments: shares, webhooks, API keys, people, live streams and more. Run them with call_operation.",
   inputSchema: {
     type: "object",
-    properties: { topic: { type: "string", description: "Part of a name, topic or summary; without it, names only" } },
+    properties: {
+      topic: { type: "string", description: "What to do, in plain words; without it, the names of all operations" },
+    },
     additionalProperties: false,
   },
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
@@ -59,57 +65,75 @@ const answer = (text: string, isError = false): CallToolResult => ({
 
 /** What an agent with the credentials of a request can do: the API of the route table, as tools and resources. */
 export function mcpBackend(
-  { app, caller, headers, address }: Pick<Context, "app" | "caller" | "headers" | "address">,
+  context: Pick<Context, "app" | "caller" | "headers" | "address" | "signal">,
   routes: readonly Route[],
 ): McpBackend {
+  const { app, caller, headers, address } = context;
   const table = tables(app);
   table.tools ??= toolsOf(routes);
-  const allowed = async () => ((await table.tools) ?? []).filter((one) => isAllowed(caller, one));
+  const allowed = async () => {
+    const tools = ((await table.tools) ?? []).filter((one) => isAllowed(caller, one));
+    return caller.kind === "key" ? tools.map((one) => ofTenant(one, caller.tenantId)) : tools;
+  };
 
-  async function send(method: string, path: string, body?: Json): Promise<Response> {
+  async function send(method: string, path: string, body?: Json | FormData): Promise<Response> {
     const own = new Headers(
       CREDENTIALS.flatMap((name) => (headers.has(name) ? [[name, headers.get(name) as string]] : [])),
     );
-    if (body !== undefined) own.set("content-type", "application/json");
+    const isForm = body instanceof FormData;
+    if (body !== undefined && !isForm) own.set("content-type", "application/json");
     const url = new URL(path, app.baseUrl());
     return dispatch(
       app,
-      new Request(url, { method, headers: own, ...(body !== undefined && { body: JSON.stringify(body) }) }),
+      new Request(url, { method, headers: own, ...(body && { body: isForm ? body : JSON.stringify(body) }) }),
       address,
     );
   }
 
-  async function run(one: ApiTool, args: Json): Promise<CallToolResult> {
+  /** `record`: the response, where it is one record. */
+  async function run(one: ApiTool, args: Json): Promise<{ result: CallToolResult; record: Json | null }> {
     let request: ReturnType<ApiTool["request"]>;
     try {
       request = one.request(args);
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;
-      return answer(error.message, true);
+      return { result: answer(error.message, true), record: null };
     }
     const response = await send(request.method, request.path, request.body);
     const text = await response.text();
-    if (!response.ok) return answer(limited(text), true);
-    return answer(text === "" ? "Done." : shortened(JSON.parse(text), cursorOf(response.headers)));
+    if (!response.ok) return { result: answer(limited(text), true), record: null };
+    if (text === "") return { result: answer("Done."), record: null };
+    if (!response.headers.get("content-type")?.includes("json")) return { result: answer(limited(text)), record: null };
+    const body = JSON.parse(text) as Json;
+    return { result: answer(shortened(body, cursorOf(response.headers))), record: body };
+  }
+
+  async function call(own: readonly ApiTool[], name: string, args: unknown) {
+    const one = own.find(({ tool }) => tool.name === name);
+    const refuse = (why: string) => ({ result: answer(why, true), record: null });
+    if (!one) return refuse(`There is no operation ${name} for these credentials; list_operations shows all.`);
+    if (typeof args !== "object" || args === null || Array.isArray(args)) return refuse("arguments must be an object.");
+    return run(one, args as Json);
   }
 
   return {
     async listTools() {
-      const own = (await allowed()).filter(({ isPrimary }) => isPrimary).map(({ tool }) => tool);
-      return [...own, LIST_OPERATIONS, CALL_OPERATION];
+      const own = await allowed();
+      const primary = own.filter(({ isPrimary }) => isPrimary).map(({ tool }) => tool);
+      const canWait = own.some(({ operationId }) => operationId === "getAsset");
+      return [...primary, ...(canWait ? [WAIT] : []), LIST_OPERATIONS, CALL_OPERATION];
     },
 
-    async callTool(name, args) {
+    async callTool(name, args, { report, signal }) {
       const own = await allowed();
       if (name === LIST_OPERATIONS.name) return answer(limited(operationsText(own, args.topic)));
-      const wanted = name === CALL_OPERATION.name ? String(args.name) : name;
-      const given = name === CALL_OPERATION.name ? (args.arguments ?? {}) : args;
-      const one = own.find(({ tool }) => tool.name === wanted);
-      if (!one)
-        return answer(`There is no operation ${wanted} for these credentials; list_operations shows all.`, true);
-      if (typeof given !== "object" || given === null || Array.isArray(given))
-        return answer("arguments must be an object.", true);
-      return run(one, given as Json);
+      if (name === WAIT.name)
+        return waitUntilReady(app, ownerOf(caller), args, ({ operation, id }) => call(own, operation, { id }), {
+          report,
+          signal: AbortSignal.any([signal, context.signal, app.stopping]),
+        });
+      const isOther = name === CALL_OPERATION.name;
+      return (await call(own, isOther ? String(args.name) : name, isOther ? (args.arguments ?? {}) : args)).result;
     },
 
     async listResources() {
@@ -142,15 +166,20 @@ function cursorOf(headers: Headers): string | null {
 function operationsText(tools: readonly ApiTool[], topic: unknown): string {
   const others = tools.filter(({ isPrimary }) => !isPrimary);
   if (typeof topic !== "string" || topic === "") return JSON.stringify(others.map(({ tool }) => tool.name));
-  const word = topic.toLowerCase().slice(0, 100);
-  const matches = others.filter(({ tool, tag }) => `${tool.name} ${tag} ${tool.title}`.toLowerCase().includes(word));
+  const found = rankByWords(
+    others.map(({ tool, tag }) => ({ name: tool.name.replaceAll("_", " "), topic: tag, text: tool.description ?? "" })),
+    topic,
+  ).slice(0, MAX_FOUND);
   return JSON.stringify(
-    matches.map(({ tool, tag }) => ({
-      name: tool.name,
-      topic: tag,
-      summary: tool.title,
-      destructive: tool.annotations?.destructiveHint,
-      arguments: tool.inputSchema,
-    })),
+    found.map((index) => {
+      const { tool, tag } = others[index] as ApiTool;
+      return {
+        name: tool.name,
+        topic: tag,
+        summary: tool.description,
+        destructive: tool.annotations?.destructiveHint,
+        arguments: tool.inputSchema,
+      };
+    }),
   );
 }

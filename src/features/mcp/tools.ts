@@ -2,27 +2,10 @@ import type { Tool } from "@modelcontextprotocol/server";
 import { describeProperties } from "#platform/http/openapi-describe.ts";
 import { type Json, schemaOf } from "#platform/http/openapi-schema.ts";
 import { isBodyRequired, type Route } from "#platform/http/route.ts";
+import { HINTS, PRIMARY } from "./hints.ts";
 
 /** Lists return so many records unless the caller asks for more: an agent reads all of what it gets. */
 export const DEFAULT_LIMIT = 20;
-
-/** What an agent sees at once. Each further tool costs every client a part of its context; `call_operation` has the others. */
-const PRIMARY: readonly string[] = [
-  ...[
-    "listAssets",
-    "searchAssets",
-    "getAsset",
-    "updateAsset",
-    "updateTags",
-    "deleteAsset",
-    "uploadFromUrl",
-    "retryAsset",
-  ],
-  ...["getPlayback", "createClip", "trimAsset", "listCollections", "createCollection", "changeAssets"],
-  ...["listSubtitles", "getSubtitle", "translateSubtitle", "listTracks", "setTrack"],
-  ...["listJobs", "getAnalytics", "getAssetAnalytics", "getUsage"],
-  ...["listChannels", "createChannel", "updateChannel", "createLiveClip", "listWebhooks", "createWebhook"],
-];
 
 /** Where an argument of a tool goes in the request. */
 type Place = "path" | "query" | "body";
@@ -36,8 +19,9 @@ export type ApiTool = {
   route: Route;
   isPrimary: boolean;
   /** The request for these arguments. Throws TypeError for an argument that is missing in the path, or unknown. */
-  request(args: Json): { method: string; path: string; body: Json | undefined };
+  request(args: Json): ApiRequest;
 };
+type ApiRequest = { method: string; path: string; body: Json | FormData | undefined };
 
 /** Throws TypeError for a value that would change the path, and so the operation. */
 function pathSegment(name: string, value: string): string {
@@ -61,9 +45,33 @@ function asJsonSchema(schema: unknown): unknown {
 
 type Properties = { properties?: Record<string, Json>; required?: string[] };
 
-/** A route that an agent can call with arguments alone: JSON in and out, with an API key. */
-const isCallable = ({ hidden, credential, form, raw, batchToken, rawBody, produces, operationId }: Route) =>
-  operationId !== undefined && !(hidden || form || raw || batchToken || rawBody || produces) && credential === "key";
+/** The argument for a body without named fields. */
+const VALUES = "values";
+/** Files of forms are texts, such as subtitles, which an agent can write. */
+const TEXT_FILE: Json = { type: "string", description: "Content of the file" };
+
+/** The body of a route as JSON; undefined where it has none, and null where it can only be something else. */
+function jsonBodyOf({ body, raw, rawBody }: Route): Route["body"] | null {
+  if (raw || rawBody) return rawBody?.["application/json"] ?? null;
+  return body;
+}
+
+function formOf(fields: Json): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) {
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    if (name === "file") form.append(name, new Blob([text]), "file");
+    else form.append(name, text);
+  }
+  return form;
+}
+
+/** A route that an agent can call with arguments alone, whose response it can read, with an API key. */
+function isCallable(route: Route): boolean {
+  const { hidden, credential, batchToken, produces, operationId } = route;
+  if (operationId === undefined || hidden || batchToken || credential !== "key") return false;
+  return jsonBodyOf(route) !== null && (produces ?? []).every((type) => type === "text/plain");
+}
 
 function toolOf(route: Route): ApiTool {
   const { method, path, summary, tag, operationId = "", scopes } = route;
@@ -83,8 +91,18 @@ function toolOf(route: Route): ApiTool {
   add("path", of(route.params), () => true);
   const query = of(route.query);
   add("query", query, (name) => query.required?.includes(name) ?? false);
-  const body = of(route.body);
-  add("body", body, (name) => isBodyRequired(route) && (body.required?.includes(name) ?? false));
+  const json = jsonBodyOf(route) ?? undefined;
+  const body = of(json);
+  // A body of any names, such as tags.
+  const isOpen = json !== undefined && body.properties === undefined;
+  if (isOpen) {
+    const { title: _, ...values } = body as Json;
+    body.properties = { [VALUES]: { ...values, description: "Names and values" } };
+    body.required = [VALUES];
+  }
+  if (route.form) body.properties = { ...body.properties, file: TEXT_FILE };
+  const isRequired = isBodyRequired({ ...route, body: json });
+  add("body", body, (name) => isRequired && (body.required?.includes(name) ?? false));
   const isRead = method === "GET" || route.reads === true;
   const inputSchema = asJsonSchema({ type: "object", properties, required, additionalProperties: false });
   return {
@@ -117,23 +135,27 @@ function toolOf(route: Route): ApiTool {
           throw new TypeError(
             `${name} is not an argument of ${snakeCase(operationId)}; it has ${[...places.keys()].join(", ") || "none"}.`,
           );
-        if (place === "body") sent[name] = value;
+        if (place === "body" && isOpen) Object.assign(sent, value);
+        else if (place === "body") sent[name] = value;
         else if (place === "query") search.set(name, typeof value === "string" ? value : JSON.stringify(value));
         else filled = filled.replace(`:${name}`, pathSegment(name, String(value)));
       }
       const missing = /:(\w+)/.exec(filled)?.[1];
       if (missing !== undefined) throw new TypeError(`${missing} is required.`);
-      const hasBody = route.body !== undefined && (method !== "GET" || Object.keys(sent).length > 0);
-      return { method, path: search.size > 0 ? `${filled}?${search}` : filled, body: hasBody ? sent : undefined };
+      const hasBody = json !== undefined && (method !== "GET" || Object.keys(sent).length > 0);
+      const content = route.form ? formOf(sent) : sent;
+      return { method, path: search.size > 0 ? `${filled}?${search}` : filled, body: hasBody ? content : undefined };
     },
   };
 }
 
 /** Operations that end or replace something without being a DELETE. */
-const DESTRUCTIVE = /^(abort|cancel|changeAssets|delete|end|revoke|rotate|trim)/;
+const DESTRUCTIVE = /^(abort|cancel|changeAssets|delete|end|erase|revoke|rotate|trim)/;
 
-function describe({ summary, expensive, scopes }: Route, properties: Record<string, Json>): string {
+function describe({ summary, operationId = "", expensive, scopes }: Route, properties: Record<string, Json>): string {
   const parts = [`${summary}.`];
+  const hint = HINTS[operationId];
+  if (hint !== undefined) parts.push(hint);
   if ("cursor" in properties)
     parts.push(
       `Returns ${DEFAULT_LIMIT} records unless limit says more; next_cursor, if any, is the cursor of the next page.`,
@@ -142,6 +164,24 @@ function describe({ summary, expensive, scopes }: Route, properties: Record<stri
   if (scopes.length > 0) parts.push(`Scope: ${scopes.join(" or ")}.`);
   return parts.join(" ");
 }
+
+/**
+ * The tool for a caller of one tenant, which it need not name: the API requires the tenant in some requests, and an agent does not
+ * know its own.
+ */
+export function ofTenant(one: ApiTool, tenantId: number): ApiTool {
+  const { properties = {}, required = [], ...schema } = one.tool.inputSchema as Properties & Tool["inputSchema"];
+  const { [TENANT]: tenant, ...others } = properties;
+  if (!tenant) return one;
+  const inputSchema = { ...schema, properties: others, required: required.filter((name) => name !== TENANT) };
+  const isRequired = required.includes(TENANT);
+  return {
+    ...one,
+    tool: { ...one.tool, inputSchema: inputSchema as Tool["inputSchema"] },
+    request: (args) => one.request(isRequired ? { [TENANT]: tenantId, ...args } : args),
+  };
+}
+const TENANT = "tenant_id";
 
 /** The tools of a route table, in its order. Yields after each: all of them take some milliseconds. */
 export async function toolsOf(routes: readonly Route[]): Promise<ApiTool[]> {

@@ -43,6 +43,7 @@ const STILL: Parameters = { time: null, ...SHAPE };
 const LATEST: Parameters = { latest: /^(true|false)$/, ...SHAPE };
 const ANIMATION: Parameters = { start: null, end: null, width: null, height: null, fps: null };
 const STORYBOARD: Parameters = { format: /^(jpg|png|webp)$/ };
+const SHEET: Parameters = { width: null };
 const FILE: Parameters = { download: null };
 const STILL_NAME = /^thumbnail\.(jpg|png|webp)$/;
 
@@ -53,7 +54,7 @@ async function targetOf(app: App, host: MuxHost, file: string, asset: PublicAsse
   if (host === "image") {
     if (STILL_NAME.test(file)) return { file, parameters: STILL };
     if (/^animated\.(gif|webp)$/.test(file)) return { file, parameters: ANIMATION };
-    if (/^storyboard\.(jpg|png|webp)$/.test(file)) return { file, parameters: {} };
+    if (/^storyboard\.(jpg|png|webp)$/.test(file)) return { file, parameters: SHEET };
     if (/^storyboard\.(vtt|json)$/.test(file)) return { file, parameters: STORYBOARD };
     return notFound("image");
   }
@@ -85,12 +86,14 @@ function split(path: string, host: MuxHost): { id: string; file: string } {
 
 export type Playing = { media: MediaHandler; tokens: PlaybackTokens };
 
-/** Answers a request for media, as `/media/<playback id>/…` does. Throws 404, 422 for a parameter without a counterpart. */
+/**
+ * Answers a request for media, as `/media/<playback id>/…` does; `root` is as in `MediaHandler`. No reference is a path from the
+ * root, which some of Mux's players do not resolve. Throws 404, 422 for a parameter without a counterpart.
+ */
 export async function deliver(
   context: Context,
   { media, tokens }: Playing,
-  host: MuxHost,
-  path: string,
+  { host, path, root }: { host: MuxHost; path: string; root: string },
 ): Promise<Response | Reply> {
   const { id, file: named } = split(path, host);
   const asset = await findPublicAsset(context.app, id);
@@ -105,7 +108,7 @@ export async function deliver(
   // What is accepted without a meaning here must not reach what has one for it.
   for (const name of ["redundant_streams", "download"]) url.searchParams.delete(name);
   const own: Context = Object.assign(Object.create(context), { url, params: { id, file } });
-  const response = await media(own, { isElsewhere: true });
+  const response = await media(own, { root });
   if (download !== null && response.ok) {
     const name = download === "" ? "video" : download;
     const extension = file.slice(file.lastIndexOf("."));

@@ -36,8 +36,7 @@ export function muxRoutes(app: App, playing: Playing): Route[] {
     ...playbackRestrictionEndpoints,
     ...liveEndpoints,
   ];
-  const delivery = (host: MuxHost) => (context: unknown) =>
-    inMuxShape(() => deliver(context as Context, playing, host, pathOf(context as Context)));
+  const delivery: Delivery = (context, of) => inMuxShape(() => deliver(context, playing, of));
   return [
     ...METHODS.map((method) =>
       route({
@@ -68,15 +67,25 @@ export function muxRoutes(app: App, playing: Playing): Route[] {
         path: `/mux/${host}/**:path`,
         cors: MEDIA_CORS,
         summary: `Get what Mux has at ${host}.mux.com`,
-        handle: delivery(host),
+        handle(context) {
+          const path = pathOf(context as Context);
+          // Strapi's plugin serves storyboards at URLs of its own.
+          const root = host === "image" ? `${app.baseUrl().replace(/\/$/, "")}/` : `../../${upFrom(path)}`;
+          return delivery(context as Context, { host, path, root });
+        },
       }),
     ),
     ...(app.config.mux_domain === undefined ? [] : hostRoutes(app.config.mux_domain, delivery)),
   ];
 }
 
-/** The same at the root of the hosts of a domain. Paths of other routes come first. */
-const hostRoutes = (domain: string, delivery: (host: MuxHost) => (context: unknown) => unknown): Route[] =>
+type Delivery = (context: Context, of: { host: MuxHost; path: string; root: string }) => Promise<unknown>;
+
+/** From the directory of a path to the one that it is relative to. */
+const upFrom = (path: string) => "../".repeat([...path].filter((character) => character === "/").length);
+
+/** The same at the root of the hosts of a domain, which deliver the media too. Paths of other routes come first. */
+const hostRoutes = (domain: string, delivery: Delivery): Route[] =>
   ["/:name", "/:name/**:rest"].map((path) =>
     route({
       ...open,
@@ -87,8 +96,12 @@ const hostRoutes = (domain: string, delivery: (host: MuxHost) => (context: unkno
       handle(context) {
         const host = HOSTS.find((one) => context.url.hostname === `${one}.${domain}`) ?? notFound("page");
         const { name = "", rest } = context.params as { name?: string; rest?: string };
-        const params = { path: rest === undefined ? name : `${name}/${rest}` };
-        return delivery(host)(Object.assign(Object.create(context), { params }));
+        const path = rest === undefined ? name : `${name}/${rest}`;
+        // A base URL with http may be that of a server behind a proxy with TLS: then only the client knows the scheme.
+        const { protocol, pathname } = new URL(context.app.baseUrl());
+        const root =
+          protocol === "https:" ? `https://${context.url.host}${pathname.replace(/\/?$/, "/")}` : upFrom(path);
+        return delivery(context as Context, { host, path, root });
       },
     }),
   );

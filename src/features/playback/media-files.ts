@@ -27,7 +27,13 @@ import { manifest, plainText, playlistOf, subtitleText, transcriptText } from ".
 import { waitForSegment } from "./wait-for-segment.ts";
 
 /** A file of an asset that the caller may play. `isShare`: with a token of a viewer of a share. */
-export type Requested = { asset: AssetRow; file: string; token: string | null; isShare: boolean; isElsewhere: boolean };
+export type Requested = {
+  asset: AssetRow;
+  file: string;
+  token: string | null;
+  isShare: boolean;
+  root: string | null;
+};
 
 export const isSubtitle = (file: string) => file.startsWith("subtitles/");
 
@@ -58,7 +64,7 @@ class MediaRequest {
   readonly #asset: AssetRow;
   readonly #file: string;
   readonly #token: string | null;
-  readonly #isElsewhere: boolean;
+  readonly #root: string | null;
   readonly #isSigned: boolean;
   readonly #delivery: Shared["usualDelivery"];
   readonly #scope: "private" | "public";
@@ -67,13 +73,13 @@ class MediaRequest {
   readonly #common: { objects: ObjectStore; method: string; headers: Headers; onSent: (bytes: number) => void };
 
   constructor(shared: Shared, context: Context, requested: Requested, egress: Egress) {
-    const { asset, file, token, isShare, isElsewhere } = requested;
+    const { asset, file, token, isShare, root } = requested;
     this.#shared = shared;
     this.#context = context;
     this.#asset = asset;
     this.#file = file;
     this.#token = token;
-    this.#isElsewhere = isElsewhere;
+    this.#root = root;
     this.#isSigned = isShare || asset.playbackPolicy === "signed";
     // Storage knows nothing of shares: its URLs would work after the end of one.
     this.#delivery = isShare ? "proxy" : shared.usualDelivery;
@@ -166,7 +172,7 @@ class MediaRequest {
     const tracks = await playableSubtitles(this.#app, asset.id);
     const root = `${basePath(this.#app.baseUrl())}${this.#path}`;
     const inPath = this.#token && query.has("token") ? `~${this.#token}/` : "";
-    const carried = this.#isElsewhere ? root : inPath;
+    const carried = this.#root === null ? inPath : this.#root + this.#path.slice(1);
     const { hidden, variant, isStereo, sides, isAscending } = manifestParameters(asset, query, what === "master");
     const played = await playedTracks(this.#app, asset.id);
     const audio = audioChanges(played, { carried, root });
@@ -183,7 +189,7 @@ class MediaRequest {
       ...(sides === null ? [] : [`sides ${sides.min} ${sides.max}`]),
       ...(isAscending ? ["ascending"] : []),
       ...(image === null ? [] : [image]),
-      ...(this.#isElsewhere ? ["relative references"] : []),
+      ...(this.#root === null ? [] : [`references from ${this.#root}`]),
     ];
     return manifest(this.#context, key, rewrite, { ...this.#common, scope: this.#scope, tracks, leftOut });
   }

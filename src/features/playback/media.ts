@@ -11,10 +11,10 @@ import { isSubtitle, mediaFiles } from "./media-files.ts";
 import { type PlaybackTokens, requireAccess, splitToken } from "./token.ts";
 
 /**
- * With `isElsewhere`, the request has another URL than `/media/…`: relative references would not lead there, so manifests
- * refer to their files by absolute paths.
+ * `root`: a request with another URL than `/media/…`, from which the references of a manifest must lead to the server's root: a
+ * prefix such as `../../` or `https://stream.example.com/`.
  */
-export type MediaHandler = (context: Context, options?: { isElsewhere?: boolean }) => Promise<Response>;
+export type MediaHandler = (context: Context, options?: { root?: string | null }) => Promise<Response>;
 
 /** What a player says about its playback with a request for media. */
 export type OnMedia = (context: Pick<Context, "url" | "headers" | "method" | "address">, asset: AssetRow) => void;
@@ -31,7 +31,7 @@ export function createMediaHandler(
 ): MediaHandler {
   const serve = mediaFiles(app, egress);
 
-  return async (context, { isElsewhere = false } = {}) => {
+  return async (context, { root = null } = {}) => {
     const { id: ref = "", file: path = "" } = context.params as { id?: string; file?: string };
     const { token, file } = splitToken(path, context.url.searchParams);
     const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
@@ -40,12 +40,12 @@ export function createMediaHandler(
     const audiences = audiencesOf(asset, file);
     const share = await requireAccess(tokens.of(context.headers), asset, token, audiences);
     if (asset.playbackStatus === "ready") onMedia(context, asset);
-    if (!share) return serve(context, { asset, file, token, isShare: false, isElsewhere });
+    if (!share) return serve(context, { asset, file, token, isShare: false, root });
     const isImage = audiences.length > 1;
     // Previews and subtitles are no plays: a page loads them before the viewer begins.
     const isPlay = context.method === "GET" && asset.playbackStatus === "ready" && !isImage && !isSubtitle(file);
     if (isPlay) await countPlay(context, share);
-    const response = await serve(context, { asset, file, token, isShare: true, isElsewhere });
+    const response = await serve(context, { asset, file, token, isShare: true, root });
     // What is immutable must still be asked for again: the share may have ended.
     response.headers.set("cache-control", "private, no-cache");
     return response;

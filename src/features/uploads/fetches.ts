@@ -4,9 +4,8 @@ import { HttpError, setInterval } from "#lib/base";
 import { nextOwner } from "#platform/limits/fair-queue.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type SourceFetchRow, sourceFetches, type UploadRow, uploads } from "#storage/db/schema.ts";
-import { requireTenant } from "../tenants/queries.ts";
-import { remainingStorage, requireStorage } from "../tenants/quota.ts";
 import { abandonUpload } from "../transcoding/lifecycle/uploads.ts";
+import { announceBytes, pendingOf, STEP_BYTES, setExpected } from "./announce.ts";
 import { completeUpload } from "./complete.ts";
 import { FetchFailed, fetchSource } from "./fetch-source.ts";
 
@@ -16,9 +15,6 @@ const PER_TENANT = 2;
 const CLAIM_MS = 60_000;
 const RENEW_MS = 2000;
 const RETRY_MS = [10_000, 60_000, 300_000];
-/** Bytes to announce in advance when the source does not declare its size. */
-const STEP_BYTES = 64 * 1024 * 1024;
-
 const state = forApp(() => ({ running: new Map<number, Promise<void>>(), isRecovered: false }));
 
 /** Starts due fetches up to the limit, without waiting for them. Returns the number of fetches in this process. */
@@ -122,13 +118,6 @@ async function askToYield(tx: Db, owners: readonly Waiting[], running: readonly 
 }
 
 const forget = (tx: Db, uploadId: number) => tx.delete(sourceFetches).where(eq(sourceFetches.uploadId, uploadId));
-const pendingOf = (db: Db, id: number) =>
-  db
-    .select()
-    .from(uploads)
-    .where(and(eq(uploads.id, id), eq(uploads.status, "pending")))
-    .get();
-
 /** Another tenant's fetch takes the slot; this one restarts when a slot is free. */
 class Preempted extends Error {}
 
@@ -152,7 +141,9 @@ async function runFetch(app: App, fetch: SourceFetchRow): Promise<void> {
   const timer = setInterval(() => renew().catch(() => {}), RENEW_MS);
   let announced = 0;
   const announce = async (bytes: number, ahead: number) => {
-    announced = await announceBytes(app, id, bytes, ahead);
+    const allowed = await announceBytes(app, id, bytes, ahead);
+    if (allowed === null) throw new FetchFailed("upload_gone", "The upload was aborted.", false);
+    announced = allowed;
   };
   let isLengthKnown = false;
   try {
@@ -170,7 +161,7 @@ async function runFetch(app: App, fetch: SourceFetchRow): Promise<void> {
         if (!(await pendingOf(app.db, id))) throw new FetchFailed("upload_gone", "The upload was aborted.", false);
       },
     });
-    await app.write(async (tx) => void (await expect(tx, id, bytes)));
+    await app.write(async (tx) => void (await setExpected(tx, id, bytes)));
     await completeUpload(app, { kind: "admin" }, id, bytes);
     await app.write(async (tx) => forget(tx, id));
   } catch (error) {
@@ -190,26 +181,6 @@ async function runFetch(app: App, fetch: SourceFetchRow): Promise<void> {
     clearInterval(timer);
   }
 }
-
-const expect = (tx: Db, id: number, bytesExpected: number) =>
-  tx.update(uploads).set({ bytesExpected }).where(eq(uploads.id, id));
-
-/**
- * Announces `bytes` for the upload, and up to `ahead` more where the plan allows. Returns the announced number. Throws
- * 403 `quota_exceeded` when the plan does not allow `bytes`.
- */
-const announceBytes = (app: App, id: number, bytes: number, ahead: number): Promise<number> =>
-  app.write(async (tx) => {
-    const upload = await pendingOf(tx, id);
-    if (!upload) throw new FetchFailed("upload_gone", "The upload was aborted.", false);
-    const tenant = await requireTenant(tx, { kind: "admin" }, upload.tenantId);
-    requireStorage(app, tenant, bytes, { replacing: upload.bytesExpected });
-    const left = remainingStorage(app, tenant);
-    const most = left === null ? Number.MAX_SAFE_INTEGER : left + upload.bytesExpected;
-    const announced = Math.max(bytes, Math.min(bytes + ahead, most));
-    await expect(tx, id, announced);
-    return announced;
-  });
 
 async function putBack(tx: Db, app: App, id: number): Promise<void> {
   const set = { claimedUntil: null, preempted: false, dueAt: app.clock.now() };

@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { create } from "content-disposition";
 import type { App } from "#app.ts";
 import { HttpError } from "#lib/base";
@@ -103,12 +104,31 @@ async function putObject(context: Context, takes: FindAnnouncement) {
   return receiveBytes(context, { key, maxBytes, part }, takes);
 }
 
-type Destination = { key: string; maxBytes: number; part?: { uploadId: string; partNumber: number } | undefined };
+type Destination = {
+  key: string;
+  maxBytes: number;
+  part?: { uploadId: string; partNumber: number } | undefined;
+  /** Called with the sum of the bytes that have arrived, before they are stored; its error ends the transfer. */
+  onBytes?(sum: number): Promise<void>;
+};
+
+/** The high water mark is in bytes: it bounds the data that waits for the disk. */
+function counted(body: Readable, onBytes: (sum: number) => Promise<void>): Readable {
+  let sum = 0;
+  async function* chunks() {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      sum += chunk.length;
+      await onBytes(sum);
+      yield chunk;
+    }
+  }
+  return Readable.from(chunks(), { objectMode: false });
+}
 
 /** Stores the bytes of a request: a whole object, the next chunk of one, or a part. The caller has verified the destination. */
 export async function receiveBytes(
   context: Context,
-  { key, maxBytes, part }: Destination,
+  { key, maxBytes, part, onBytes }: Destination,
   takes: FindAnnouncement = async () => null,
 ): Promise<Reply> {
   const { app, incoming, headers } = context;
@@ -127,7 +147,7 @@ export async function receiveBytes(
   const start = part && announced ? (part.partNumber - 1) * (announced.partSize ?? 0) : 0;
   const partBytes = range && part && announced ? lengthOfPart(context, range, start) : maxBytes;
   if (Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
-  const body = bodyOf(context);
+  const body = onBytes ? counted(bodyOf(context), onBytes) : bodyOf(context);
   try {
     if (range !== null && !part)
       return await putChunk(context, { key, maxBytes, range, body, confirm: checked }).catch(async (error) => {

@@ -1,7 +1,6 @@
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { atEnd, newFolder } from "#test/support/folder.ts";
+import { newFolder } from "#test/support/folder.ts";
+import { agentOf, callTool } from "#test/support/mcp/client.ts";
 import { type RunningServer, startServer } from "#test/support/process.ts";
 
 /** The server as an agent uses it: by the official client, of the protocol's version that agents have today. */
@@ -53,21 +52,8 @@ async function newKey(tenant: number, scopes: string[]): Promise<string> {
   return made.body.token;
 }
 
-async function agent(secret = key): Promise<Client> {
-  const client = new Client({ name: "test", version: "1.0.0" });
-  const headers = { authorization: `Bearer ${secret}` };
-  const transport = new StreamableHTTPClientTransport(new URL(`${server.base}/mcp`), { requestInit: { headers } });
-  await client.connect(transport as Parameters<typeof client.connect>[0]);
-  atEnd(() => client.close());
-  return client;
-}
-type Result = { text: string; isError: boolean; json: any };
-async function run(client: Client, name: string, args: Record<string, unknown> = {}): Promise<Result> {
-  const result = (await client.callTool({ name, arguments: args })) as any;
-  expect(result.content).toHaveLength(1);
-  const { text } = result.content[0];
-  return { text, isError: result.isError === true, json: /^[[{]/.test(text) ? JSON.parse(text) : undefined };
-}
+const agent = (secret = key, header?: string) => agentOf(server, secret, header);
+const run = callTool;
 
 describe("tools", () => {
   test("are named like the operations, few, and say what they need and what they destroy", async () => {
@@ -75,7 +61,7 @@ describe("tools", () => {
     const { tools } = await client.listTools();
     const names = tools.map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(["list_assets", "get_asset", "delete_asset", "upload_from_url"]));
-    expect(names.length).toBeLessThanOrEqual(32);
+    expect(names.length).toBeLessThanOrEqual(28);
     expect(new Set(names).size).toBe(names.length);
     for (const { name, description, inputSchema, annotations } of tools) {
       expect(name).toMatch(/^[a-z_]{3,40}$/);
@@ -175,6 +161,58 @@ describe("tools", () => {
     assets.pop();
   });
 
+  test("wait for an asset, with progress, for as long as they may", async () => {
+    const client = await agent();
+    const progress: number[] = [];
+    const wait = (args: Record<string, unknown>) =>
+      callTool(client, "wait_until_ready", args, (value) => progress.push(value));
+    const draft = await wait({ asset_id: assets[0].id, seconds: 1 });
+    expect(draft, draft.text).toMatchObject({ isError: false, json: { id: assets[0].id, playback_status: "draft" } });
+    expect(progress).toEqual([0]);
+    expect(await wait({ asset_id: 999_999 })).toMatchObject({ isError: true, json: { code: "not_found" } });
+    for (const args of [{}, { asset_id: 1, job_id: 1 }, { tenant_id: 1 }, { constructor: 1 }])
+      expect(await wait(args)).toMatchObject({
+        isError: true,
+        text: expect.stringMatching(/^One of asset_id, job_id/),
+      });
+    for (const seconds of [0, 301, "5", null])
+      expect(await wait({ asset_id: assets[0].id, seconds })).toMatchObject({
+        isError: true,
+        text: "seconds must be a number from 1 to 300.",
+      });
+    const ended = new AbortController();
+    const args = { asset_id: assets[0].id, seconds: 300 };
+    const canceled = client.callTool({ name: "wait_until_ready", arguments: args }, undefined, {
+      signal: ended.signal,
+      onprogress: () => ended.abort(),
+    });
+    await expect(canceled).rejects.toThrow(/abort/i);
+  });
+
+  test("wait in a limited number", async () => {
+    const client = await agent();
+    const args = { asset_id: assets[0].id, seconds: 2 };
+    const all = await Promise.all(Array.from({ length: 60 }, () => run(client, "wait_until_ready", args)));
+    const refused = all.filter(({ isError }) => isError);
+    expect(refused).toHaveLength(10);
+    expect(refused[0]?.text).toMatch(/^At most 50 requests can wait/);
+    expect((await run(client, "wait_until_ready", { ...args, seconds: 1 })).isError).toBe(false);
+  });
+
+  test("name the tenant only where the credentials are of all tenants", async () => {
+    const body = { collection: { name: "Films", slug: "films" } };
+    const made = await run(await agent(), "create_collection", body);
+    expect(made, made.text).toMatchObject({ isError: false, json: { name: "Films" } });
+    const operator = await agent(server.admin, "x-svc-admin-token");
+    expect((await run(operator, "create_collection", body)).json).toMatchObject({ code: "parameter_missing" });
+    const needsTenant = async (client: Awaited<ReturnType<typeof agent>>) => {
+      const { tools } = await client.listTools();
+      return tools.filter(({ inputSchema }) => "tenant_id" in (inputSchema.properties ?? {})).length;
+    };
+    expect(await needsTenant(operator)).toBeGreaterThan(0);
+    expect(await needsTenant(await agent())).toBe(0);
+  });
+
   test("further operations are listed by topic and can be called", async () => {
     const client = await agent();
     const { json: names } = await run(client, "list_operations");
@@ -199,7 +237,8 @@ describe("tools", () => {
     }
     const list = await run(client, "list_assets", { limit: 500 });
     expect(list.json.items).toHaveLength(assets.length);
-    const tags = await run(client, "update_tags", { id: assets[0].id, ...notes });
+    const tags = await run(client, "update_tags", { id: assets[0].id, values: notes });
+    expect(tags.isError, tags.text).toBe(false);
     for (const { text } of [list, tags]) expect(Buffer.byteLength(text)).toBeLessThanOrEqual(100_000);
   });
 });

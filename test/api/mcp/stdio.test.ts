@@ -8,6 +8,7 @@ import { MAIN_PROGRAM, type RunningServer, run, startServer } from "#test/suppor
 
 let server: RunningServer;
 let key: string;
+let id: number;
 beforeAll(async () => {
   server = await startServer(newFolder());
   const { admin, call } = server;
@@ -17,6 +18,20 @@ beforeAll(async () => {
     body: { tenant_id: tenant.body.id, scopes: ["assets:read"] },
   });
   key = made.body.token;
+  const sizes = { source_bytes: 0, storage_bytes: 0, duration_seconds: 0 };
+  const draft = {
+    title: "Draft",
+    source_key: `tenants/${tenant.body.id}/draft`,
+    input_status: "pending",
+    playback_status: "draft",
+    ...sizes,
+  };
+  const asset = await call("POST", "/api/v1/assets", {
+    admin,
+    body: { tenant_id: tenant.body.id, video_asset: draft },
+  });
+  expect(asset.status, asset.text).toBe(201);
+  id = asset.body.asset.id;
 });
 afterAll(() => void server?.child.kill("SIGKILL"));
 
@@ -37,11 +52,21 @@ describe("vodbox mcp", () => {
     expect(names).toContain("list_assets");
     expect(names).not.toContain("delete_asset");
     const listed = (await client.callTool({ name: "list_assets", arguments: {} })) as any;
-    expect(JSON.parse(listed.content[0].text)).toEqual({ items: [] });
-    const missing = (await client.callTool({ name: "get_asset", arguments: { id: 1 } })) as any;
+    expect(JSON.parse(listed.content[0].text)).toMatchObject({ items: [{ id, title: "Draft" }] });
+    const missing = (await client.callTool({ name: "get_asset", arguments: { id: 999 } })) as any;
     expect(missing).toMatchObject({ isError: true });
-    expect((await client.listResources()).resources).toEqual([]);
-    await expect(client.readResource({ uri: "vodbox://assets/1" })).rejects.toMatchObject({ code: -32602 });
+    expect((await client.listResources()).resources).toMatchObject([{ uri: `vodbox://assets/${id}`, name: "Draft" }]);
+    const progress: number[] = [];
+    const waited = (await client.callTool(
+      { name: "wait_until_ready", arguments: { asset_id: id, seconds: 1 } },
+      undefined,
+      {
+        onprogress: (report) => void progress.push(report.progress),
+      },
+    )) as any;
+    expect(JSON.parse(waited.content[0].text)).toMatchObject({ id, playback_status: "draft" });
+    expect(progress).toEqual([0]);
+    await expect(client.readResource({ uri: "vodbox://assets/999" })).rejects.toMatchObject({ code: -32602 });
   });
 
   test("uses the server on the data directory without settings", async () => {

@@ -17,6 +17,21 @@ beforeEach(async () => {
 });
 
 /** What the types of Mux's client say. */
+test("generated subtitles may be described as tracks, as the plugin of Strapi does", async () => {
+  const track = {
+    language_code: "en",
+    name: "English (CC)",
+    type: "text",
+    text_type: "subtitles",
+    closed_captions: true,
+  };
+  const inputs = [{ url: SOURCE, generated_subtitles: [track] }] as never;
+  const made = await mux.video.assets.create({ inputs, playback_policies: ["public"] });
+  expect(made.status).toBe("preparing");
+  const wrong = [{ url: SOURCE, generated_subtitles: [{ ...track, type: "audio" }] }] as never;
+  expect(await refusal(mux.video.assets.create({ inputs: wrong }))).toMatchObject({ status: 400 });
+});
+
 test("an asset has Mux's type", () => {
   expectTypeOf(toMuxAsset).returns.resolves.toExtend<Mux.Video.Asset>();
   expectTypeOf(toTextTrack).returns.toExtend<Mux.Video.Track>();

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { film, filmAsset } from "#test/support/clips.ts";
 import { readyAsset } from "#test/support/flow.ts";
@@ -20,6 +20,17 @@ const get = (path: string) => app.call("GET", path);
 const at = (host: string, path: string) =>
   app.opened.server.fetch(new Request(`http://${host}.video.example.com${path}`));
 
+/** The references of a playlist, each of which can be read. */
+async function everyReferenceOf(playlist: string): Promise<string[]> {
+  const read = (url: string) => app.opened.server.fetch(new Request(url));
+  const text = await (await read(playlist)).text();
+  const inAttributes = [...text.matchAll(/URI="([^"]+)"/g)].map(([, uri]) => uri as string);
+  const urls = [...text.split("\n").filter((line) => line !== "" && !line.startsWith("#")), ...inAttributes];
+  expect(urls.length).toBeGreaterThan(0);
+  for (const url of urls) expect([url, (await read(new URL(url, playlist).href)).status]).toEqual([url, 200]);
+  return urls;
+}
+
 describe("the URLs of players", () => {
   test("play a public playback id, by path and by host", async () => {
     const id = await open();
@@ -27,23 +38,33 @@ describe("the URLs of players", () => {
     expect([manifest.status, manifest.headers.get("content-type")]).toEqual([200, "application/vnd.apple.mpegurl"]);
     expect(manifest.headers.get("access-control-allow-origin")).toBe("*");
     const [variant] = manifest.text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
-    expect(variant).toMatch(new RegExp(`^/media/${id}/`));
-    expect((await get(variant as string)).status).toBe(200);
+    // @mux/mux-background-video does not resolve a path that begins with a slash.
+    expect(variant).toMatch(new RegExp(`^../../media/${id}/`));
+    expect((await get(new URL(variant as string, `http://vodbox.test/mux/stream/${id}.m3u8`).href)).status).toBe(200);
     for (const path of [
       `/mux/image/${id}/thumbnail.jpg`,
       `/mux/image/${id}/storyboard.vtt?format=webp`,
       `/mux/image/${id}/storyboard.json`,
     ])
       expect([path, (await get(path)).status]).toEqual([path, 200]);
-    const sheet = /^\/media\S+jpg/m.exec((await get(`/mux/image/${id}/storyboard.vtt`)).text)?.[0];
-    expect((await get(sheet as string)).status).toBe(200);
+    const storyboard = `http://vodbox.test/mux/image/${id}/storyboard.vtt`;
+    const sheet = /^\S+\/media\S+jpg/m.exec((await get(storyboard)).text)?.[0];
+    expect((await get(new URL(sheet as string, storyboard).href)).status).toBe(200);
     expect((await get(`/mux/image/${id}/storyboard.vtt?format=gif`)).status).toBe(422);
     expect((await at("stream", `/${id}.m3u8`)).status).toBe(200);
-    expect((await at("stream", variant as string)).status).toBe(200);
+    await everyReferenceOf(`http://stream.video.example.com/${id}.m3u8`);
     expect((await at("image", `/${id}/thumbnail.jpg`)).status).toBe(200);
     expect((await at("other", `/${id}.m3u8`)).status).toBe(404);
     expect((await at("stream", "/healthz")).status).toBe(200);
     expect((await at("stream", "/nothing")).status).toBe(404);
+  });
+
+  test("are complete where the server has a base URL with https", async () => {
+    const id = await open();
+    const base = vi.spyOn(app.opened.app, "baseUrl").mockReturnValue("https://video.example.com");
+    const urls = await everyReferenceOf(`https://stream.video.example.com/${id}.m3u8`);
+    base.mockRestore();
+    for (const url of urls) expect(url).toMatch(/^https:\/\/stream\.video\.example\.com\/media\//);
   });
 
   test("deliver static renditions, with the name of a download", async () => {
@@ -64,12 +85,17 @@ describe("the URLs of players", () => {
     for (const format of ["png", "webp"]) {
       const { text } = await get(`/mux/image/${id}/storyboard.vtt?format=${format}`);
       const [tile, ...others] = text.split("\n").filter((line) => line.includes("#xywh="));
-      expect(tile).toMatch(new RegExp(`^/media/${id}/storyboard\\.${format}#xywh=0,0,`));
-      expect(others.every((line) => line.startsWith(`/media/${id}/storyboard.${format}#`))).toBe(true);
-      const image = await get(tile as string);
+      // Complete URLs: the plugin of Strapi serves the text at a URL of its own.
+      const sheet = `http://vodbox.test/media/${id}/storyboard.${format}#xywh=`;
+      expect(tile?.startsWith(`${sheet}0,0,`), tile).toBe(true);
+      expect(others.every((line) => line.startsWith(sheet))).toBe(true);
+      const image = await get(new URL(tile as string, `http://vodbox.test/mux/image/${id}/`).href);
       expect([image.status, image.headers.get("content-type")]).toEqual([200, `image/${format}`]);
       const { body } = await get(`/mux/image/${id}/storyboard.json?format=${format}`);
       expect(body.url).toMatch(new RegExp(`/media/${id}/storyboard\\.${format}$`));
+      // As the helpers of @mux/ai request it.
+      const small = await get(`/mux/image/${id}/storyboard.${format}?width=640`);
+      expect([small.status, small.headers.get("content-type")]).toEqual([200, `image/${format}`]);
     }
   });
 
@@ -100,7 +126,7 @@ describe("the URLs of players", () => {
     const manifest = await get(`/mux/stream/${id}.m3u8?token=${await sign("video")}`);
     expect(manifest.status).toBe(200);
     const [variant] = manifest.text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
-    expect((await get(variant as string)).status).toBe(200);
+    expect((await get((variant as string).replace("../..", ""))).status).toBe(200);
     expect((await get(`/mux/image/${id}/thumbnail.jpg?token=${await sign("thumbnail")}`)).status).toBe(200);
     expect((await get(`/mux/image/${id}/storyboard.vtt?token=${await sign("storyboard")}`)).status).toBe(200);
     expect((await get(`/mux/stream/${id}.m3u8?token=${await sign("thumbnail")}`)).status).toBe(403);

@@ -8,10 +8,11 @@ let app: TestApp;
 let key: string;
 let mux: Mux;
 beforeEach(async () => {
-  app = await testApp();
+  app = await testApp({ max_upload_bytes: MAX_BYTES });
   key = await app.key((await app.tenant()).id);
   mux = muxClient(app, key);
 });
+const MAX_BYTES = 100_000;
 const ORIGIN = "https://www.example.com";
 const bytes = "0123456789".repeat(30);
 const put = (url: string, raw: string, headers: Record<string, string> = {}) =>
@@ -59,6 +60,27 @@ test("the whole file in one request, with or without a range", async () => {
     const made = await mux.video.uploads.create({ cors_origin: "*" });
     expect((await put(made.url as string, bytes, headers)).status).toBe(200);
     expect(await mux.video.uploads.retrieve(made.id)).toMatchObject({ status: "asset_created" });
+  }
+});
+
+test("a file of unknown length, as fetch sends a stream, is limited while it arrives", async () => {
+  const send = (url: string, raw: RequestInit["body"]) => app.call("PUT", url, { raw });
+  const [made, empty, large] = await Promise.all([1, 2, 3].map(() => mux.video.uploads.create({ cors_origin: "*" })));
+  const sent = await send(made?.url as string, bytes);
+  expect(sent.status, sent.text).toBe(200);
+  const done = await mux.video.uploads.retrieve(made?.id as string);
+  expect(done).toMatchObject({ status: "asset_created" });
+  const native = await app.call("GET", `/api/v1/assets/${done.asset_id}`, { key });
+  expect(native.body).toMatchObject({ playback_status: "processing", source_bytes: bytes.length });
+  expect((await send(made?.url as string, bytes)).status).toBe(403);
+
+  expect((await send(empty?.url as string, "")).status).toBe(400);
+  const tooMuch = await send(large?.url as string, "1".repeat(MAX_BYTES + 1));
+  expect([tooMuch.status, tooMuch.body.error?.type], tooMuch.text).toEqual([413, "payload_too_large"]);
+  // Another attempt may be in chunks, or announce its length.
+  for (const one of [empty, large]) {
+    expect((await mux.video.uploads.retrieve(one?.id as string)).status).toBe("waiting");
+    expect((await put(one?.url as string, bytes)).status).toBe(200);
   }
 });
 

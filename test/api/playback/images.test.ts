@@ -123,6 +123,13 @@ describe("an on-demand image", () => {
     const [size] = await seen(sheet.bytes, "jpg");
     for (const extension of ["png", "webp"])
       expect((await seen((await get("ours", `storyboard.${extension}`)).bytes, extension))[0]).toBe(size);
+    const [width = 0, height = 0] = String(size).split(",").map(Number);
+    const [small] = await seen((await get("ours", "storyboard.png?width=64")).bytes, "png");
+    const [smallWidth, smallHeight] = String(small).split(",").map(Number);
+    expect(smallWidth).toBe(64);
+    expect(smallHeight).toBeCloseTo((64 * height) / width, -1);
+    expect((await seen((await get("ours", "storyboard.webp?width=1920")).bytes, "webp"))[0]).toBe(size);
+    expect((await get("ours", "storyboard.png?width=8")).status).toBe(422);
     expect((await get("ts", "storyboard.jpg")).status).toBe(404);
   });
 

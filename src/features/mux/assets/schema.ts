@@ -35,6 +35,10 @@ const GENERATED = [
 
 /** For an asset that does not exist yet: its audio is transcribed with its encode, in a known language. */
 const GeneratedSubtitle = fields({
+  // Strapi's plugin describes them as it does the tracks that it uploads; Mux has these fields for those only.
+  type: v.optional(choice(["text"])),
+  text_type: v.optional(choice(["subtitles"])),
+  closed_captions: v.optional(v.boolean("must be a boolean")),
   language_code: v.optional(choice<string>([...GENERATED], ["auto"]), "en"),
   name: v.optional(Name(100)),
   passthrough: nothing,

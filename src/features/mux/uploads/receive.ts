@@ -3,6 +3,7 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { addPlaybackId } from "#features/assets/change-playback-ids.ts";
 import { requireActiveTenant } from "#features/tenants/active.ts";
+import { announceBytes, STEP_BYTES, setExpected } from "#features/uploads/announce.ts";
 import { parseContentRange } from "#features/uploads/chunk.ts";
 import { completeUpload } from "#features/uploads/complete.ts";
 import { initiate } from "#features/uploads/initiate.ts";
@@ -27,8 +28,8 @@ const FILENAME = "upload";
 const holder = (tenantId: number): TenantCaller => ({ kind: "key", keyId: null, tenantId, scopes: ["assets:write"] });
 
 /**
- * Receives a file at the URL of a direct upload: in one request, or in chunks (`Content-Range`), as upchunk sends them. The
- * last byte completes the upload. Throws 404 for a wrong URL, 403 for another origin, or an upload that has ended.
+ * Receives a file at the URL of a direct upload: in one request, whose length may be unknown (a stream that `fetch` sends), or in
+ * chunks (`Content-Range`), as upchunk sends them. The last byte completes the upload. Throws 404 for a wrong URL, 403 for another origin, or an upload that has ended.
  */
 export async function receiveUpload(
   context: Context,
@@ -50,17 +51,39 @@ export async function receiveUpload(
     return new Reply(200, undefined);
   }
   if (status !== "waiting") throw new HttpError(403, "upload_ended", `The upload is ${status}; create another one.`);
-  if (!(total > 0)) invalidParameter("Content-Length", "is required, and must not be 0");
+  if (Number.isNaN(total)) return receiveStream(context, row, native);
+  if (total === 0) invalidParameter("Content-Length", "must not be 0");
   const upload = native ?? (await begin(app, row, total));
   // It is the whole file: nothing is left to append to it.
-  const isWhole = range?.range?.start === 0 && range.range.end + 1 === total;
-  const destination = { key: upload.objectKey, maxBytes: upload.bytesExpected };
-  const reply = await receiveBytes(
-    isWhole && total === upload.bytesExpected ? withoutRange(context) : context,
-    destination,
-  );
+  const isWhole = range === null || (range.range?.start === 0 && range.range.end + 1 === total);
+  // An earlier attempt may have announced another size.
+  const announced = isWhole && upload.bytesExpected !== total ? await announceBytes(app, upload.id, total, 0) : null;
+  const bytesExpected = announced ?? upload.bytesExpected;
+  const destination = { key: upload.objectKey, maxBytes: bytesExpected };
+  const isInOne = isWhole && total === bytesExpected;
+  const reply = await receiveBytes(isInOne ? withoutRange(context) : context, destination);
   if (reply.status !== 200) return reply;
-  await completeUpload(app, holder(row.tenantId), upload.id, upload.bytesExpected);
+  await completeUpload(app, holder(row.tenantId), upload.id, bytesExpected);
+  return new Reply(200, undefined);
+}
+
+/** A whole file, whose size is known at its end. Bytes are announced as they arrive, within what the plan allows. */
+async function receiveStream(context: Context, row: MuxUploadRow, native: UploadRow | undefined): Promise<Reply> {
+  const { app } = context;
+  const { id, objectKey: key } = native ?? (await begin(app, row, 0));
+  let announced = 0;
+  let received = 0;
+  await receiveBytes(context, {
+    key,
+    maxBytes: app.config.max_upload_bytes,
+    async onBytes(sum) {
+      received = sum;
+      if (sum > announced) announced = (await announceBytes(app, id, sum, STEP_BYTES)) ?? ended();
+    },
+  });
+  await app.write(async (tx) => void (await setExpected(tx, id, received)));
+  if (received === 0) invalidParameter("body", "must not be empty");
+  await completeUpload(app, holder(row.tenantId), id, received);
   return new Reply(200, undefined);
 }
 
@@ -75,15 +98,19 @@ function withoutRange(context: Context): Context {
   return Object.assign(Object.create(context), { headers });
 }
 
-/** Creates the upload of ours, and its asset, when the size is known. */
+function ended(): never {
+  throw new HttpError(403, "upload_ended", "The upload was canceled.");
+}
+
+/** Creates the upload of ours, and its asset. `total`: 0 when the size is not known. */
 async function begin(app: App, { id, tenantId, settings: given }: MuxUploadRow, total: number): Promise<UploadRow> {
   const { inputs, ...settings } = given as AssetSettings & { inputs?: Input[] };
   const captions = captionsOf(inputs?.[0]);
-  const body = v.parse(Initiate, { ...nativeFields(settings), ...captions, filename: FILENAME, bytes_expected: total });
+  const body = v.parse(Initiate, { ...nativeFields(settings), ...captions, filename: FILENAME, bytes_expected: 1 });
   await app.write(async (tx) => {
     const isUnused = and(eq(muxUploads.id, id), isNull(muxUploads.uploadId), isNull(muxUploads.canceledAt));
     if (!(await tx.select({ id: muxUploads.id }).from(muxUploads).where(isUnused).get())) return;
-    const { upload, asset } = await initiate(tx, app, holder(tenantId), body);
+    const { upload, asset } = await initiate(tx, app, holder(tenantId), { ...body, bytes_expected: total });
     for (const policy of policiesOf(settings).slice(1)) await addPlaybackId(tx, app, asset, policy);
     await addMissing(tx, app, asset, wantedNames(settings));
     if (settings.master_access === "temporary") await putMasterAccess(tx, app, asset, true);
@@ -92,6 +119,5 @@ async function begin(app: App, { id, tenantId, settings: given }: MuxUploadRow, 
   });
   const now = await app.db.select().from(muxUploads).where(eq(muxUploads.id, id)).get();
   const upload = now && (await nativeUpload(app, now));
-  if (!upload) throw new HttpError(403, "upload_ended", "The upload was canceled.");
-  return upload;
+  return upload ?? ended();
 }

@@ -15,7 +15,7 @@ export type ImageRequest =
   | ({ kind: "still"; time: number | null } & StillShape)
   | Animation
   /** All tiles of the storyboard. */
-  | { kind: "sheet"; format: StillFormat };
+  | { kind: "sheet"; width: number | null; format: StillFormat };
 export type StillShape = { box: Box; rotation: Rotation; format: StillFormat };
 type Animation = {
   kind: "animated";
@@ -47,7 +47,11 @@ export function parseImageRequest(asset: AssetRow, file: string, query: URLSearc
     return isWhole && (shape.format === "jpg" || posterOf(asset)?.endsWith(`.${shape.format}`)) ? null : request;
   }
   const [, sheet] = /^storyboard\.(jpg|png|webp)$/.exec(file) ?? [];
-  if (sheet) return asset.storyboardPath === null ? notFound("image") : { kind: "sheet", format: sheet as StillFormat };
+  if (sheet) {
+    const width = whole(query, "width", SIDE);
+    if (asset.storyboardPath === null) return notFound("image");
+    return { kind: "sheet", width: width && even(width), format: sheet as StillFormat };
+  }
   const [, animated] = /^animated\.(webp|gif)$/.exec(file) ?? [];
   return animated ? animationRequest(asset, query, animated as AnimatedFormat) : null;
 }
@@ -66,7 +70,8 @@ export function nameOf(request: ImageRequest): string {
     const { start, end, width, height, fps, format } = request;
     return `animated-${start}-${end}-w${width ?? ""}${height === null ? "" : `-h${height}`}-r${fps}.${format}`;
   }
-  if (request.kind === "sheet") return `storyboard.${request.format}`;
+  if (request.kind === "sheet")
+    return `storyboard${request.width === null ? "" : `-w${request.width}`}.${request.format}`;
   return `${request.time === null ? "poster" : `at-${request.time}`}-${nameOfShape(request)}`;
 }
 

@@ -69,7 +69,8 @@ export const imageRenderer = forApp((app) => {
     }
     if (request.kind === "sheet") {
       const source = await readImage(objects, await sheetOf(app, objects, asset));
-      return still(source, { offsetSeconds: 0, box: { width: null, height: null, fit: "preserve" }, ...request }, tool);
+      const box = { width: request.width, height: null, fit: "preserve" } as const;
+      return still(source, { offsetSeconds: 0, box, format: request.format }, tool);
     }
     const { time, box, rotation } = request;
     // The rendition is chosen by the size that the frame has before it is turned.
