@@ -30,13 +30,16 @@ import { writeDeb } from "./release/deb/deb.ts";
 import { writeImage } from "./release/image/image.ts";
 import { installer } from "./release/installer.ts";
 import { artifactNames } from "./release/names.ts";
+import { writeProvenance } from "./release/provenance.ts";
 import { sbom } from "./release/sbom.ts";
+import { publicKeyOf, signFiles } from "./release/sign.ts";
 
-const usage = `usage: npm run release -- [--arch x64|arm64] [--out DIR] [--stage STAGE] [--base-url URL]
+const usage = `usage: npm run release -- [--arch x64|arm64] [--out DIR] [--stage STAGE] [--base-url URL] [--minisign-key FILE]
   --arch ARCH     only for this processor; default: both
   --out DIR       directory of the result, which is replaced; default: release
   --stage STAGE   of ffmpeg: complete, the default, or another one, for tests of a release that take no hour
-  --base-url URL  where the files will be published; the installer's default`;
+  --base-url URL  where the files will be published; the installer's default
+  --minisign-key FILE  signs every file with this secret key, whose signatures the installer verifies`;
 
 async function main(): Promise<void> {
   const options = {
@@ -44,6 +47,7 @@ async function main(): Promise<void> {
     out: { type: "string" },
     stage: { type: "string" },
     "base-url": { type: "string" },
+    "minisign-key": { type: "string" },
   } as const;
   const { values } = parseArgs({ options });
   const arches = (["x64", "arm64"] as const).filter((arch) => values.arch === undefined || values.arch === arch);
@@ -53,6 +57,10 @@ async function main(): Promise<void> {
   if (!stage) throw new Error(`ffmpeg has no stage ${wish}.\n${usage}`);
   const out = resolve(values.out ?? join(paths.root, "release"));
   refuseOthersFiles(out);
+  const signingKey = values["minisign-key"];
+  // A key that cannot be read is reported before the minutes that a release takes.
+  const publicKey = signingKey ? publicKeyOf(signingKey) : "";
+  const baseUrl = values["base-url"] ?? "";
   const unfinished = `${out}.${process.pid}`;
   try {
     mkdirSync(unfinished, { recursive: true });
@@ -63,19 +71,21 @@ async function main(): Promise<void> {
     await step("Python client", () => writePythonPackages(unfinished));
     await step("npm packages", () => packClients(unfinished));
     const script = join(unfinished, "install.sh");
-    writeFileSync(script, installer(values["base-url"] ?? ""));
+    writeFileSync(script, installer(baseUrl, publicKey));
     chmodSync(script, 0o755);
     for (const name of globSync("*.*", { cwd: join(paths.root, "deploy") }))
       cpSync(join(paths.root, "deploy", name), join(unfinished, name));
     await step("Helm chart", () => writeChart(unfinished));
+    await writeProvenance(unfinished, { architectures: arches, stage, base_url: baseUrl });
     await writeChecksums(unfinished);
+    if (signingKey) signFiles(unfinished, signingKey);
     // Only a complete release gets the name.
     rmSync(out, { recursive: true, force: true });
     renameSync(unfinished, out);
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
   }
-  console.log(`The release is in ${out}`);
+  console.log(`The release is in ${out}${signingKey ? "" : ". It is not signed: no --minisign-key"}`);
 }
 
 /** The directory is deleted, so it must be empty, or a release. */

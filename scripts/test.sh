@@ -31,7 +31,7 @@ packages_of_fast() {
 }
 
 # A translation service with a pair of languages, a voice and speech recognition (25 MB with its model), an S3 server
-# that checks signatures and a client of it, players, a proxy, systemd's tools, and commands in the examples of docs.
+# that checks signatures and a client of it, players, a proxy, systemd's tools, signatures, and commands in the examples of docs.
 packages_of_full() {
   packages_of_fast
   package jq jq
@@ -54,6 +54,7 @@ packages_of_full() {
   package redis-server redis-server
   package qemu-user-static qemu-aarch64-static
   package skopeo skopeo
+  package minisign minisign
   package prometheus promtool
   package systemd systemd-notify
   package awscli aws
