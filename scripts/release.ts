@@ -24,6 +24,8 @@ import type { Wish } from "./ffmpeg/build.ts";
 import { STAGES } from "./ffmpeg/components.ts";
 import { targetFor } from "./ffmpeg/recipe.ts";
 import { installBuildPackages } from "./ffmpeg/source.ts";
+import { checkGpgKey } from "./release/apt/gpg.ts";
+import { type AptOptions, writeAptRepository } from "./release/apt/repository.ts";
 import { writeChart } from "./release/chart.ts";
 import { sha256, writeChecksums } from "./release/checksums.ts";
 import { writeDeb } from "./release/deb/deb.ts";
@@ -33,23 +35,36 @@ import { artifactNames } from "./release/names.ts";
 import { writeProvenance } from "./release/provenance.ts";
 import { sbom } from "./release/sbom.ts";
 import { publicKeyOf, signFiles } from "./release/sign.ts";
+import { releaseTime } from "./release/time.ts";
 
-const usage = `usage: npm run release -- [--arch x64|arm64] [--out DIR] [--stage STAGE] [--base-url URL] [--minisign-key FILE]
+const usage = `usage: npm run release -- [--arch x64|arm64] [--out DIR] [--stage STAGE] [--base-url URL]
+         [--minisign-key FILE] [--apt --apt-key KEY [--apt-from DIR] [--apt-valid-days N]]
   --arch ARCH     only for this processor; default: both
   --out DIR       directory of the result, which is replaced; default: release
   --stage STAGE   of ffmpeg: complete, the default, or another one, for tests of a release that take no hour
   --base-url URL  where the files will be published; the installer's default
-  --minisign-key FILE  signs every file with this secret key, whose signatures the installer verifies`;
+  --minisign-key FILE  signs every file with this secret key; the installer then verifies that
+  --apt           also writes an apt repository, to apt/
+  --apt-key KEY   the key of gpg that signs the repository
+  --apt-from DIR  an earlier repository, whose packages stay in the new one
+  --apt-valid-days N  apt refuses the repository after N days; default: never`;
+
+const OPTIONS = {
+  arch: { type: "string" },
+  out: { type: "string" },
+  stage: { type: "string" },
+  "base-url": { type: "string" },
+  "minisign-key": { type: "string" },
+  apt: { type: "boolean" },
+  "apt-key": { type: "string" },
+  "apt-from": { type: "string" },
+  "apt-valid-days": { type: "string" },
+} as const;
+
+type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>["values"];
 
 async function main(): Promise<void> {
-  const options = {
-    arch: { type: "string" },
-    out: { type: "string" },
-    stage: { type: "string" },
-    "base-url": { type: "string" },
-    "minisign-key": { type: "string" },
-  } as const;
-  const { values } = parseArgs({ options });
+  const { values } = parseArgs({ options: OPTIONS });
   const arches = (["x64", "arm64"] as const).filter((arch) => values.arch === undefined || values.arch === arch);
   if (arches.length === 0) throw new Error(`There is no vodbox for ${values.arch}.\n${usage}`);
   const wish = values.stage ?? "complete";
@@ -57,9 +72,10 @@ async function main(): Promise<void> {
   if (!stage) throw new Error(`ffmpeg has no stage ${wish}.\n${usage}`);
   const out = resolve(values.out ?? join(paths.root, "release"));
   refuseOthersFiles(out);
+  // Keys that cannot be used are reported before the minutes that a release takes.
   const signingKey = values["minisign-key"];
-  // A key that cannot be read is reported before the minutes that a release takes.
   const publicKey = signingKey ? publicKeyOf(signingKey) : "";
+  const apt = await aptOptions(values);
   const baseUrl = values["base-url"] ?? "";
   const unfinished = `${out}.${process.pid}`;
   try {
@@ -79,6 +95,8 @@ async function main(): Promise<void> {
     await writeProvenance(unfinished, { architectures: arches, stage, base_url: baseUrl });
     await writeChecksums(unfinished);
     if (signingKey) signFiles(unfinished, signingKey);
+    const debs = arches.map((arch) => join(unfinished, artifactNames(arch).deb));
+    if (apt) await step("apt repository", () => writeAptRepository(join(unfinished, "apt"), debs, apt));
     // Only a complete release gets the name.
     rmSync(out, { recursive: true, force: true });
     renameSync(unfinished, out);
@@ -86,6 +104,19 @@ async function main(): Promise<void> {
     rmSync(unfinished, { recursive: true, force: true });
   }
   console.log(`The release is in ${out}${signingKey ? "" : ". It is not signed: no --minisign-key"}`);
+}
+
+/** Undefined without `--apt`. Throws when the repository could not be signed. */
+async function aptOptions(values: Values): Promise<AptOptions | undefined> {
+  if (!values.apt) return undefined;
+  const key = values["apt-key"];
+  if (!key) throw new Error(`An apt repository has to be signed: name a key of gpg with --apt-key.\n${usage}`);
+  await checkGpgKey(key);
+  const days = values["apt-valid-days"];
+  if (days !== undefined && !/^[1-9]\d{0,3}$/.test(days))
+    throw new Error(`--apt-valid-days is ${days}, and has to be a number of days from 1 to 9999.`);
+  const validDays = days === undefined ? null : Number(days);
+  return { key, date: releaseTime(), previous: values["apt-from"] ?? null, validDays };
 }
 
 /** The directory is deleted, so it must be empty, or a release. */

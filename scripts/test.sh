@@ -55,6 +55,7 @@ packages_of_full() {
   package qemu-user-static qemu-aarch64-static
   package skopeo skopeo
   package minisign minisign
+  package gnupg gpg
   package prometheus promtool
   package systemd systemd-notify
   package awscli aws
