@@ -29,6 +29,7 @@ import { type AptOptions, writeAptRepository } from "./release/apt/repository.ts
 import { writeChart } from "./release/chart.ts";
 import { sha256, writeChecksums } from "./release/checksums.ts";
 import { writeDeb } from "./release/deb/deb.ts";
+import { writeFormula } from "./release/homebrew.ts";
 import { writeImage } from "./release/image/image.ts";
 import { installer } from "./release/installer.ts";
 import { artifactNames } from "./release/names.ts";
@@ -42,7 +43,7 @@ const usage = `usage: npm run release -- [--arch x64|arm64] [--out DIR] [--stage
   --arch ARCH     only for this processor; default: both
   --out DIR       directory of the result, which is replaced; default: release
   --stage STAGE   of ffmpeg: complete, the default, or another one, for tests of a release that take no hour
-  --base-url URL  where the files will be published; the installer's default
+  --base-url URL  where the files will be published; the installer's default, and Homebrew's formula
   --minisign-key FILE  signs every file with this secret key; the installer then verifies that
   --apt           also writes an apt repository, to apt/
   --apt-key KEY   the key of gpg that signs the repository
@@ -92,6 +93,7 @@ async function main(): Promise<void> {
     for (const name of globSync("*.*", { cwd: join(paths.root, "deploy") }))
       cpSync(join(paths.root, "deploy", name), join(unfinished, name));
     await step("Helm chart", () => writeChart(unfinished));
+    if (baseUrl) await writeFormula(unfinished, baseUrl, arches);
     await writeProvenance(unfinished, { architectures: arches, stage, base_url: baseUrl });
     await writeChecksums(unfinished);
     if (signingKey) signFiles(unfinished, signingKey);

@@ -56,6 +56,7 @@ packages_of_full() {
   package skopeo skopeo
   package minisign minisign
   package gnupg gpg
+  package ruby ruby
   package prometheus promtool
   package systemd systemd-notify
   package awscli aws

@@ -64,6 +64,7 @@ export async function release(): Promise<string> {
     const keys = join(paths.root, "build/release-key");
     const home = join(keys, "gpg");
     args.push("--minisign-key", newReleaseKey(keys).secret, "--apt", "--apt-key", newGpgKey(home));
+    args.push("--base-url", "https://video.example.com/releases/");
     const options = { cwd: paths.root, encoding: "utf8", env: { ...process.env, GNUPGHOME: home } } as const;
     const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], options);
     stopGpgAgent(home);

@@ -7,6 +7,7 @@ import { basename, join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { own } from "#scripts/build/paths.ts";
 import { debianArch } from "#scripts/debian/packages.ts";
+import { formulaName } from "#scripts/release/homebrew.ts";
 import { installer } from "#scripts/release/installer.ts";
 import { provenanceName } from "#scripts/release/provenance.ts";
 import { SIGNATURE } from "#scripts/release/sign.ts";
@@ -66,6 +67,7 @@ test("SHA256SUMS lists every file of the release", () => {
     "install.sh",
     `vodbox-helm-${own.version}.tgz`,
     provenanceName,
+    formulaName,
     ...clients,
     ...debs,
     ...others,
