@@ -2,7 +2,6 @@ import {
   appendFileSync,
   chmodSync,
   cpSync,
-  createReadStream,
   existsSync,
   globSync,
   mkdirSync,
@@ -11,13 +10,12 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { type AptOptions, KEYRING, writeAptRepository } from "#scripts/release/apt/repository.ts";
 import { writeDeb } from "#scripts/release/deb/deb.ts";
-import { atEnd, emptyFolder, newFolder, removeFolder } from "#test/support/folder.ts";
+import { aptServer, NO_OTHER_SOURCES } from "#test/support/apt-server.ts";
+import { emptyFolder, newFolder, removeFolder } from "#test/support/folder.ts";
 import { newGpgKey, stopGpgAgent } from "#test/support/gpg-key.ts";
 import { type Root, throwAwayRoot } from "#test/support/throw-away-root.ts";
 
@@ -56,37 +54,15 @@ function program(version: string): string {
   return file;
 }
 
-/** A static server as any web server is. `show` selects the repository; `paths` are those that were requested. */
-async function repositoryServer() {
-  let shown = join(folder, "first");
-  const paths: string[] = [];
-  const server = createServer((request, response) => {
-    const path = new URL(request.url ?? "/", "http://localhost").pathname;
-    paths.push(path);
-    const file = join(shown, path);
-    if (!existsSync(file)) return response.writeHead(404).end();
-    response.setHeader("content-length", statSync(file).size);
-    return createReadStream(file).pipe(response);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  atEnd(() => void server.close());
-  const { port } = server.address() as AddressInfo;
-  const show = (repository: string) => {
-    shown = repository;
-  };
-  return { url: `http://127.0.0.1:${port}`, paths, show };
-}
-
 /** A machine that has only the repository at `url` as a source, with the key of docs/operations.md. */
 async function machine(url: string): Promise<Root> {
   const root = await throwAwayRoot();
   cpSync(join(folder, "first", KEYRING), join(root.folder, KEYRING));
   const source = `Types: deb\nURIs: ${url}\nSuites: stable\nComponents: main\nSigned-By: /etc/apt/keyrings/${KEYRING}\n`;
   writeFileSync(join(root.folder, "vodbox.sources"), source);
-  writeFileSync(join(root.folder, "90direct"), 'Acquire::http::Proxy::127.0.0.1 "DIRECT";\nAcquire::Retries "0";\n');
-  await root.sh(`cd ${root.folder}; rm -rf /etc/apt/sources.list /etc/apt/sources.list.d/* /var/lib/apt/lists/*
-    install -D -m 0644 ${KEYRING} /etc/apt/keyrings/${KEYRING}
-    install -m 0644 vodbox.sources /etc/apt/sources.list.d/; install -m 0644 90direct /etc/apt/apt.conf.d/`);
+  await root.sh(`${NO_OTHER_SOURCES}
+    cd ${root.folder}; install -D -m 0644 ${KEYRING} /etc/apt/keyrings/${KEYRING}
+    install -m 0644 vodbox.sources /etc/apt/sources.list.d/`);
   return root;
 }
 
@@ -95,7 +71,7 @@ const APT =
   "apt-get -qq -o APT::Update::Error-Mode=any -o Dpkg::Use-Pty=0 -o Acquire::Check-Valid-Until=yes -o Acquire::Check-Date=yes";
 
 test("apt installs, upgrades and downgrades from the repository, and keeps data and settings", async () => {
-  const { url, paths, show } = await repositoryServer();
+  const { url, paths, show } = await aptServer(join(folder, "first"));
   const { sh } = await machine(url);
   await sh(`${APT} update 2>&1`);
   expect(paths.some((path) => path.startsWith("/dists/stable/main/binary-amd64/by-hash/SHA256/"))).toBe(true);
@@ -176,7 +152,7 @@ test.each<[string, () => string | Promise<string>, RegExp]>([
     /is expired|is not valid anymore/,
   ],
 ])("apt refuses a repository %s", async (name, repository, message) => {
-  const { url, show } = await repositoryServer();
+  const { url, show } = await aptServer(join(folder, "first"));
   show(await repository());
   const { start, sh } = await machine(url);
   // The index by hash is not the one that was changed.
@@ -187,7 +163,7 @@ test.each<[string, () => string | Promise<string>, RegExp]>([
 });
 
 test("apt refuses a package that was changed", async () => {
-  const { url, show } = await repositoryServer();
+  const { url, show } = await aptServer(join(folder, "first"));
   show(
     changed("pool/main/v/vodbox/*_1.1.0_amd64.deb", (file) => {
       const content = readFileSync(file);
