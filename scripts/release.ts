@@ -18,6 +18,7 @@ import type { BuildKind } from "./build/kind.ts";
 import { paths } from "./build/paths.ts";
 import { step } from "./build/report.ts";
 import { chooseTools } from "./build/tools.ts";
+import { packCommands } from "./clients/commands.ts";
 import { packClients } from "./clients/pack.ts";
 import { writePythonPackages } from "./clients/python/package.ts";
 import type { Wish } from "./ffmpeg/build.ts";
@@ -87,6 +88,7 @@ async function main(): Promise<void> {
     for (const arch of arches) await writeArtifacts(arch, { wish: stage, kind, folder: unfinished });
     await step("Python client", () => writePythonPackages(unfinished));
     await step("npm packages", () => packClients(unfinished));
+    await step("commands", () => packCommands(unfinished));
     const script = join(unfinished, "install.sh");
     writeFileSync(script, installer(baseUrl, publicKey));
     chmodSync(script, 0o755);

@@ -8,9 +8,22 @@ class Vodbox < Formula
 @LINUX@
   end
 
+  # The commands of clients: the server runs on Linux only.
+  on_macos do
+    url "@COMMANDS_URL@"
+    sha256 "@COMMANDS_SHA256@"
+    depends_on "node"
+  end
+
   def install
-    bin.install Dir["vodbox-*"].first => "vodbox"
-    chmod 0755, bin/"vodbox"
+    if OS.mac?
+      libexec.install Dir["*"]
+      chmod 0755, libexec/"vodbox.cjs"
+      bin.install_symlink libexec/"vodbox.cjs" => "vodbox"
+    else
+      bin.install Dir["vodbox-*"].first => "vodbox"
+      chmod 0755, bin/"vodbox"
+    end
     generate_completions_from_executable(bin/"vodbox", "completion", shells: [:bash, :zsh, :fish])
   end
 

@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { basename, join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { own } from "#scripts/build/paths.ts";
+import { commandsPackage } from "#scripts/clients/commands.ts";
 import { debianArch } from "#scripts/debian/packages.ts";
 import { formulaName } from "#scripts/release/homebrew.ts";
 import { installer } from "#scripts/release/installer.ts";
@@ -68,6 +69,7 @@ test("SHA256SUMS lists every file of the release", () => {
     `vodbox-helm-${own.version}.tgz`,
     provenanceName,
     formulaName,
+    commandsPackage,
     ...clients,
     ...debs,
     ...others,

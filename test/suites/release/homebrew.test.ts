@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import type { Arch } from "#scripts/build/base.ts";
 import { own } from "#scripts/build/paths.ts";
+import { commandsPackage, packCommands } from "#scripts/clients/commands.ts";
 import { sha256 } from "#scripts/release/checksums.ts";
 import { formulaName, writeFormula } from "#scripts/release/homebrew.ts";
 import { artifactNames } from "#scripts/release/names.ts";
@@ -22,6 +23,7 @@ beforeAll(async () => {
     writeFileSync(file, `#!/bin/sh\necho "vodbox ${own.version} for ${arch}: $*"\n`);
     chmodSync(file, 0o644);
   }
+  await packCommands(folder);
   await writeFormula(folder, BASE, ARCHES);
   return () => removeFolder(folder);
 });
@@ -30,7 +32,7 @@ function evaluate(system: "linux" | "macos", arch: Arch, download: string, prefi
   const processor = arch === "x64" ? "intel" : "arm";
   const file = join(folder, formulaName);
   const args = [STUB, file, system, processor, join(folder, download), prefix];
-  return JSON.parse(execFileSync("ruby", ["-W:no-deprecated", ...args], { encoding: "utf8" }));
+  return JSON.parse(execFileSync("ruby", ["-W:no-deprecated", ...args], { encoding: "utf8", maxBuffer: 1 << 26 }));
 }
 
 test("the formula is Ruby without warnings", () => {
@@ -65,9 +67,24 @@ test.each(ARCHES)(
   },
 );
 
+test("on macOS the formula installs the commands of clients, which run", async () => {
+  const prefix = emptyFolder();
+  const facts = evaluate("macos", "arm64", commandsPackage, prefix);
+  expect(facts).toMatchObject({
+    version: own.version,
+    url: `${BASE}${commandsPackage}`,
+    sha256: await sha256(join(folder, commandsPackage)),
+    dependencies: ["node"],
+    completions: { zsh: expect.stringContaining("#compdef vodbox") },
+  });
+  const shown = execFileSync(join(prefix, "bin/vodbox"), ["--version"], { encoding: "utf8" });
+  expect(shown).toContain(`vodbox  ${own.version}\n`);
+});
+
 test("a release for one processor has a formula for that one", async () => {
   const only = emptyFolder();
   writeFileSync(join(only, artifactNames("x64").executable), "");
+  writeFileSync(join(only, commandsPackage), "");
   await writeFormula(only, BASE, ["x64"]);
   expect(readFileSync(join(only, formulaName), "utf8")).not.toContain("on_arm");
   execFileSync("ruby", ["-wc", join(only, formulaName)]);

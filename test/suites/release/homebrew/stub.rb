@@ -13,14 +13,18 @@ FACTS = { "dependencies" => [] }
 class Pathname
   def install(source)
     mkpath
-    sources = source.is_a?(Hash) ? source : { source => File.basename(source) }
+    sources = source.is_a?(Hash) ? source : Array(source).to_h { |from| [from, File.basename(from)] }
     sources.each { |from, to| FileUtils.mv(from, self/to) }
   end
 
-  def install_symlink(source)
+  def install_symlink(links)
     mkpath
-    File.symlink(source, self/File.basename(source))
+    links.each { |from, to| File.symlink(from, self/to) }
   end
+end
+
+module OS
+  def self.mac? = SYSTEM == "macos"
 end
 
 class Service
@@ -83,12 +87,12 @@ load FILE
 formula = Formula.formula.new
 Dir.mktmpdir do |folder|
   FileUtils.cp(DOWNLOAD, folder)
+  # Homebrew unpacks an archive that has one folder, and enters it.
+  if DOWNLOAD.end_with?(".tgz")
+    Kernel.system("tar", "-xzf", DOWNLOAD, "-C", folder) || raise("tar failed")
+    folder = "#{folder}/package"
+  end
   Dir.chdir(folder) do
-    # Homebrew unpacks an archive that has one folder, and enters it.
-    if DOWNLOAD.end_with?(".tgz")
-      system("tar", "-xzf", File.basename(DOWNLOAD)) || raise("tar failed")
-      Dir.chdir("package")
-    end
     formula.install
     formula.run_test
   end
