@@ -30,6 +30,7 @@ import { type AptOptions, writeAptRepository } from "./release/apt/repository.ts
 import { writeChart } from "./release/chart.ts";
 import { sha256, writeChecksums } from "./release/checksums.ts";
 import { writeDeb } from "./release/deb/deb.ts";
+import { writeFfmpegPackage } from "./release/ffmpeg-package.ts";
 import { writeFormula } from "./release/homebrew.ts";
 import { writeImage } from "./release/image/image.ts";
 import { installer } from "./release/installer.ts";
@@ -140,6 +141,7 @@ async function writeArtifacts(arch: Arch, { wish, kind, folder }: Making): Promi
   const tools = await step("ffmpeg", () => chooseTools(arch, wish));
   await buildExecutable(arch, executable, { tools, kind });
   writeFileSync(join(folder, names.sbom), await sbom(arch, tools, await sha256(executable)));
+  await step("ffmpeg package", () => writeFfmpegPackage(arch, tools, folder));
   await step("Debian package", () => writeDeb(arch, executable, join(folder, names.deb)));
   await step("image", () => writeImage(arch, executable, join(folder, names.image)));
 }

@@ -8,6 +8,7 @@ import { beforeAll, expect, test } from "vitest";
 import { own } from "#scripts/build/paths.ts";
 import { commandsPackage } from "#scripts/clients/commands.ts";
 import { debianArch } from "#scripts/debian/packages.ts";
+import { ffmpegPackageFile } from "#scripts/release/ffmpeg-package.ts";
 import { formulaName } from "#scripts/release/homebrew.ts";
 import { installer } from "#scripts/release/installer.ts";
 import { provenanceName } from "#scripts/release/provenance.ts";
@@ -70,6 +71,7 @@ test("SHA256SUMS lists every file of the release", () => {
     provenanceName,
     formulaName,
     commandsPackage,
+    ...RELEASED.map(ffmpegPackageFile),
     ...clients,
     ...debs,
     ...others,
