@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { writeAssets } from "./build/assets.ts";
 import { paths } from "./build/paths.ts";
 import { step } from "./build/report.ts";
+import { packCommands } from "./clients/commands.ts";
 import { packClients } from "./clients/pack.ts";
 import { writePythonPackages } from "./clients/python/package.ts";
 
@@ -11,4 +12,5 @@ import { writePythonPackages } from "./clients/python/package.ts";
 if (!existsSync(join(paths.assets, "build-info.json"))) await step("assets", () => writeAssets("development"));
 const out = join(paths.root, "dist");
 await step("npm packages", () => packClients(out));
+await step("commands", () => packCommands(out));
 await step("Python client", () => writePythonPackages(out));

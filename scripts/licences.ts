@@ -78,19 +78,25 @@ export function isAllowed(licence: string): boolean {
  * The notices that licences require, as an asset of the executable. `others` are of components that are not from npm.
  */
 export function notices(others: Record<string, string>): string {
-  const packages = shippedPackages().map(({ name, version, licence, folder }) => {
-    const file = readdirSync(folder).find((each) => /^(licen[cs]e|copying)/i.test(each));
-    const text = file ? readFileSync(join(folder, file), "utf8").trim() : `Licence: ${licence}`;
-    return [`${name} ${version}`, text] as const;
-  });
   const inScalar = scalar.packages.map(({ name, licence, copyright }) => `${name} (${licence}) ${copyright}`.trim());
-  const all = [
+  return joined([
     ...Object.entries(others),
-    ...packages,
+    ...shippedPackages().map(noticeOf),
     ["Contained in @scalar/fastify-api-reference", inScalar.join("\n")],
-  ];
-  return all.map(([title, text]) => `${title}\n\n${text}\n`).join(`\n${"-".repeat(80)}\n\n`);
+  ]);
 }
+
+/** The notices of some packages. */
+export const noticesOf = (packages: readonly Shipped[]): string => joined(packages.map(noticeOf));
+
+function noticeOf({ name, version, licence, folder }: Shipped): [title: string, text: string] {
+  const file = readdirSync(folder).find((each) => /^(licen[cs]e|copying)/i.test(each));
+  const text = file ? readFileSync(join(folder, file), "utf8").trim() : `Licence: ${licence}`;
+  return [`${name} ${version}`, text];
+}
+
+const joined = (notices: [title: string, text: string][]) =>
+  notices.map(([title, text]) => `${title}\n\n${text}\n`).join(`\n${"-".repeat(80)}\n\n`);
 
 const begin = "<!-- packages: npm run licences -->";
 const end = "<!-- end of packages -->";

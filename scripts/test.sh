@@ -31,7 +31,8 @@ packages_of_fast() {
 }
 
 # A translation service with a pair of languages, a voice and speech recognition (25 MB with its model), an S3 server
-# that checks signatures and a client of it, players, a proxy, systemd's tools, and commands in the examples of docs.
+# that checks signatures and a client of it, players, a proxy, systemd's tools, what releases are signed and
+# installed with, and commands in the examples of docs.
 packages_of_full() {
   packages_of_fast
   package jq jq
@@ -54,6 +55,13 @@ packages_of_full() {
   package redis-server redis-server
   package qemu-user-static qemu-aarch64-static
   package skopeo skopeo
+  package minisign minisign
+  package gnupg gpg
+  package ruby ruby
+  package ansible-core ansible-playbook
+  # It checks what Terraform renders, which is no package of Debian.
+  ! command -v terraform >/dev/null || package cloud-init cloud-init
+  [ -e /usr/share/doc/python3-apt ] || echo python3-apt
   package prometheus promtool
   package systemd systemd-notify
   package awscli aws

@@ -3,6 +3,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { Arch } from "../build/base.ts";
 import { withLock } from "../build/cache.ts";
+import { paths } from "../build/paths.ts";
 import { bar, say } from "../build/report.ts";
 import { run } from "../build/run.ts";
 import {
@@ -20,6 +21,7 @@ import type { Stage } from "./components.ts";
 import { compiledLibraries, compileLibrary, installedIn, type Platform, platformFor } from "./libraries.ts";
 import { isLinkable, linkedRecipe, newestLinked } from "./linked.ts";
 import { addMultiCall, multiCallMake } from "./multi-call.ts";
+import { usePackaged } from "./packaged.ts";
 import { configureArguments, LIBRARY_NOTICES, type Target, targetFor } from "./recipe.ts";
 import { type AptSource, aptSources, installBuildPackages, revisionOf } from "./source.ts";
 
@@ -38,11 +40,16 @@ function recipesFor(arch: Arch, wish: Wish): Recipes {
 
 /**
  * Our ffmpeg and ffprobe for `arch`: the best that is in the cache, else the first stage that satisfies `wish`. A cached build
- * is used for a week; then the distribution is checked for a newer source, which is how security fixes arrive. Throws an
- * Error that says why it cannot be built here.
+ * is used for a week; then the distribution is checked for a newer source, which is how security fixes arrive. A package with one in
+ * `modules` counts as a cached build. Throws an Error that says why it cannot be built here.
  */
-export async function staticFfmpeg(arch: Arch, wish: Wish = "complete"): Promise<BuiltTools> {
+export async function staticFfmpeg(
+  arch: Arch,
+  wish: Wish = "complete",
+  modules: string = paths.modules,
+): Promise<BuiltTools> {
   const recipes = recipesFor(arch, wish);
+  usePackaged(arch, recipes, modules);
   const fresh = cachedBuild(recipes, isFresh);
   if (fresh) return fresh;
   if (wish !== "complete" && isLinkable(arch)) {

@@ -8,6 +8,8 @@ import { hasBuild, staticFfmpeg } from "#scripts/ffmpeg/build.ts";
 import type { Stage } from "#scripts/ffmpeg/components.ts";
 import { artifactNames } from "#scripts/release/names.ts";
 import { isNightly } from "./amount.ts";
+import { newGpgKey, stopGpgAgent } from "./gpg-key.ts";
+import { newReleaseKey } from "./release-key.ts";
 
 const folder = join(paths.root, "release");
 const SOURCES = [
@@ -59,8 +61,13 @@ export async function release(): Promise<string> {
     // Not by npm: it may install packages, which the running tests use.
     const script = join(paths.root, "scripts/release.ts");
     const args = [...(RELEASED.length === 1 ? ["--arch", "x64"] : []), ...(isWhole ? [] : ["--stage", "linked"])];
-    const options = { cwd: paths.root, encoding: "utf8" } as const;
+    const keys = join(paths.root, "build/release-key");
+    const home = join(keys, "gpg");
+    args.push("--minisign-key", newReleaseKey(keys).secret, "--apt", "--apt-key", newGpgKey(home));
+    args.push("--base-url", "https://video.example.com/releases/");
+    const options = { cwd: paths.root, encoding: "utf8", env: { ...process.env, GNUPGHOME: home } } as const;
     const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], options);
+    stopGpgAgent(home);
     if (status !== 0) throw new Error(`scripts/release.ts ended with ${status}:\n${stdout}\n${stderr}`);
     // The release uses the best build that is in the cache.
     const { stage } = await staticFfmpeg("x64", isWhole ? "complete" : "linked");

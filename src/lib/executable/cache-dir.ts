@@ -34,7 +34,8 @@ function refuse(dir: string): string | null {
  */
 export function cacheDir(env: NodeJS.ProcessEnv = process.env): string {
   const chosen = env.VODBOX_CACHE_DIR;
-  const home = env.XDG_CACHE_HOME || (env.HOME ? join(env.HOME, ".cache") : "");
+  // LOCALAPPDATA is that of Windows, for the commands of clients.
+  const home = env.XDG_CACHE_HOME || env.LOCALAPPDATA || (env.HOME ? join(env.HOME, ".cache") : "");
   const candidates = chosen
     ? [chosen]
     : [...(isAbsolute(home) ? [join(home, "vodbox")] : []), join(tmpdir(), `vodbox-${ownUid()}`)];

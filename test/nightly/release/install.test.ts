@@ -6,8 +6,13 @@ import type { AddressInfo } from "node:net";
 import { basename, join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { own } from "#scripts/build/paths.ts";
+import { commandsPackage } from "#scripts/clients/commands.ts";
 import { debianArch } from "#scripts/debian/packages.ts";
+import { ffmpegPackageFile } from "#scripts/release/ffmpeg-package.ts";
+import { formulaName } from "#scripts/release/homebrew.ts";
 import { installer } from "#scripts/release/installer.ts";
+import { provenanceName } from "#scripts/release/provenance.ts";
+import { SIGNATURE } from "#scripts/release/sign.ts";
 import { atEnd, emptyFolder } from "#test/support/folder.ts";
 import { watched } from "#test/support/process.ts";
 import { RELEASE_MS, RELEASED, release } from "#test/support/release.ts";
@@ -48,9 +53,9 @@ const sumOf = (name: string) =>
     .digest("hex");
 
 test("SHA256SUMS lists every file of the release", () => {
-  const lines = readdirSync(folder)
-    .filter((name) => name !== "SHA256SUMS")
-    .map((name) => `${sumOf(name)}  ${name}`);
+  const files = readdirSync(folder).filter((name) => name !== "apt");
+  const names = files.filter((name) => !name.endsWith(SIGNATURE));
+  const lines = names.filter((name) => name !== "SHA256SUMS").map((name) => `${sumOf(name)}  ${name}`);
   expect(readFileSync(join(folder, "SHA256SUMS"), "utf8").trim().split("\n").sort()).toEqual(lines.sort());
   const debs = RELEASED.map((arch) => `vodbox_${own.version}_${debianArch(arch)}.deb`);
   const others = RELEASED.flatMap((arch) =>
@@ -63,12 +68,18 @@ test("SHA256SUMS lists every file of the release", () => {
     "SHA256SUMS",
     "install.sh",
     `vodbox-helm-${own.version}.tgz`,
+    provenanceName,
+    formulaName,
+    commandsPackage,
+    ...RELEASED.map(ffmpegPackageFile),
     ...clients,
     ...debs,
     ...others,
     ...deploy,
   ];
-  expect(readdirSync(folder).sort()).toEqual(expected.sort());
+  expect(names.sort()).toEqual(expected.sort());
+  const signatures = files.filter((name) => name.endsWith(SIGNATURE));
+  expect(signatures.sort()).toEqual(expected.map((name) => `${name}${SIGNATURE}`).sort());
 });
 
 test("installs from a server, and again over itself", async () => {
@@ -100,7 +111,7 @@ test.each([
   [
     "a list of another version",
     { SHA256SUMS: Buffer.from(`${"0".repeat(64)}  vodbox-9.9.9-linux-x64\n`) },
-    /SHA256SUMS does not list vodbox-/,
+    /the signature of SHA256SUMS is not that of key/,
   ],
 ])("refuses %s and leaves what is installed", async (_, replaced, message) => {
   const prefix = emptyFolder();

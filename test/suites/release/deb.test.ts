@@ -1,45 +1,18 @@
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { own } from "#scripts/build/paths.ts";
+import { sha256 } from "#scripts/release/checksums.ts";
 import { writeDeb } from "#scripts/release/deb/deb.ts";
-import { emptyFolder } from "#test/support/folder.ts";
-import { lineOf, type Started, watched } from "#test/support/process.ts";
+import { lineOf } from "#test/support/process.ts";
 import { RELEASE_MS, release } from "#test/support/release.ts";
-
-const SCRIPT = join(import.meta.dirname, "throw-away-root.sh");
-const ENV = {
-  PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
-  DEBIAN_FRONTEND: "noninteractive",
-} as unknown as NodeJS.ProcessEnv;
+import { throwAwayRoot } from "#test/support/throw-away-root.ts";
 
 let current: string;
 beforeAll(async () => {
   current = join(await release(), `vodbox_${own.version}_amd64.deb`);
 }, RELEASE_MS);
-
-type Root = { folder: string; start(command: string): Started; sh(command: string): Promise<string> };
-
-/** A copy-on-write view of this machine until the end of the test, and commands in it. */
-async function throwAwayRoot(): Promise<Root> {
-  const folder = emptyFolder();
-  const namespaces = ["--mount", "--pid", "--fork", "--kill-child"];
-  // It waits for the end of its input.
-  const holder = watched(
-    spawn("unshare", [...namespaces, "sh", SCRIPT, folder, "sh", "-c", "echo ready; cat"], { env: ENV }),
-  );
-  await lineOf(holder, /^ready$/);
-  const children = `/proc/${holder.child.pid}/task/${holder.child.pid}/children`;
-  const target = ["-t", readFileSync(children, "utf8").trim(), "--mount", "--pid", "--root", "--wd"];
-  const start = (command: string) => watched(spawn("/usr/bin/nsenter", [...target, "sh", "-c", command], { env: ENV }));
-  const sh = async (command: string) => {
-    const { code, stdout, stderr } = await start(command).ended;
-    if (code !== 0) throw new Error(`${command} ended with ${code}:\n${stdout}${stderr}`);
-    return stdout;
-  };
-  return { folder, start, sh };
-}
 
 test("is installed, upgraded, removed and purged", async () => {
   const { folder, start, sh } = await throwAwayRoot();
@@ -89,6 +62,13 @@ test("is installed, upgraded, removed and purged", async () => {
   expect(await sh("ls -d /etc/vodbox /var/cache/vodbox /var/lib/vodbox 2>/dev/null || true")).toBe("/var/lib/vodbox\n");
   expect(await sh("dpkg-query -W vodbox 2>&1 || true")).toContain("no packages found");
   expect(await sh("find /etc/systemd /var/lib/systemd -name '*vodbox*'")).toBe("");
+});
+
+test("is in the apt repository of the release", async () => {
+  const suite = join(await release(), "apt/dists/stable");
+  const index = readFileSync(join(suite, "main/binary-amd64/Packages"), "utf8");
+  expect(index).toContain(`\nSHA256: ${await sha256(current)}\n`);
+  expect(readFileSync(join(suite, "InRelease"), "utf8")).toMatch(/^-----BEGIN PGP SIGNED MESSAGE-----$/m);
 });
 
 test("requires the libraries that its programs need", async () => {

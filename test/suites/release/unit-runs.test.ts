@@ -1,46 +1,27 @@
-import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { paths } from "#scripts/build/paths.ts";
 import { freePort } from "#scripts/free-port.ts";
+import { boot } from "#test/support/booted-root.ts";
 import { client } from "#test/support/client.ts";
 import { until } from "#test/support/descendants.ts";
-import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { emptyFolder } from "#test/support/folder.ts";
 import { EXECUTABLE } from "#test/support/process.ts";
 
-const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
-const NAMESPACES = ["--mount", "--pid", "--fork", "--kill-child", "--cgroup", "--uts", "--ipc"];
 const ADMIN = "boot-test-token-of-32-characters";
 
 test("under systemd, with all restrictions of the unit, the server is ready and ffmpeg is fully confined", async (context) => {
-  const folder = emptyFolder();
-  if (spawnSync("unshare", [...NAMESPACES, "mount", "-t", "tmpfs", "none", folder]).status !== 0) {
+  const port = await freePort();
+  const booted = boot(emptyFolder(), [EXECUTABLE, join(paths.root, "scripts/vodbox.service"), String(port)]);
+  if (!booted) {
     console.warn("skipped: systemd can be started by root alone, in namespaces of its own");
     return context.skip();
   }
-  const port = await freePort();
-  const script = [
-    join(ROOT, "test/suites/release/systemd.sh"),
-    folder,
-    EXECUTABLE,
-    join(ROOT, "scripts/vodbox.service"),
-  ];
-  const boot = spawn("unshare", [...NAMESPACES, "sh", ...script, String(port)], { stdio: ["ignore", "pipe", "pipe"] });
-  let said = "";
-  for (const stream of [boot.stdout, boot.stderr])
-    stream.on("data", (chunk) => {
-      said += chunk;
-    });
-  const ended = new Promise((resolve) => boot.once("close", resolve));
-  atEnd(async () => {
-    boot.kill("SIGKILL");
-    await ended;
-  });
   const call = client(`http://127.0.0.1:${port}`);
   await until(
     "the unit is ready",
     async () => {
-      if (boot.exitCode !== null) throw new Error(`systemd ended: ${said}`);
+      if (booted.child.exitCode !== null) throw new Error(`systemd ended: ${booted.output()}`);
       return call("GET", "/readyz").then(
         ({ status }) => status === 200,
         () => false,
