@@ -40,6 +40,7 @@ export const WorkerContract = v.object({
     prefix: v.pipe(v.string(), v.regex(/^[^/].*\/$/)),
     ...optional(outputs.entries, "dash_manifest_path", "thumbnail_path", "storyboard_path", "mp4_path"),
     ...optional(outputs.entries, "subtitle_paths", "words_paths", "captions_required", "separate_captions"),
+    ...optional(outputs.entries, "closed_captions"),
   }),
   artifacts: v.object({ ...artifacts.entries, ...optional(artifacts.entries, "local_path") }),
   /** Validated when it is used: another worker may support one that this worker does not. */
@@ -79,8 +80,9 @@ type Complete<T> = T extends readonly (infer Item)[]
 type ServerCompletion = Complete<v.InferInput<typeof server.Completion>>;
 
 /** The body of `complete` and `publish`; all paths are full object keys. */
-export type Completion = Omit<ServerCompletion, "media" | "clip" | "separate_captions"> & {
+export type Completion = Omit<ServerCompletion, "media" | "clip" | "separate_captions" | "closed_captions"> & {
   separate_captions?: boolean;
+  closed_captions?: v.InferInput<typeof server.ClosedCaptions>;
   /** `bytes` is not in the server's schema, which ignores it. */
   media: Omit<ServerCompletion["media"], "source_sha256" | "warnings" | keyof VrTags> &
     Partial<VrTags> & { bytes: number; source_sha256?: string; warnings?: Warning[] };

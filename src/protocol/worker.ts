@@ -163,6 +163,31 @@ const ofSource = <const Values extends readonly string[]>(values: Values) =>
 export const STAGES = ["downloading", "probing", "encoding", "captioning", "publishing"] as const;
 
 const MAX_CAPTIONS = 100;
+/** Four channels of CEA-608 and 63 services of CEA-708, of which workers read six. */
+const MAX_SERVICES = 16;
+const CaptionService = v.pipe(
+  v.string(),
+  v.regex(/^(cc[1-4]|service\d{1,2})$/, "must be cc1 to cc4, or service1 and more"),
+);
+/** The closed captions in the video of a source. */
+export const ClosedCaptions = v.object({
+  tracks: v.pipe(
+    v.record(
+      CaptionService,
+      v.object({
+        path: describedAs(PathField, Key),
+        language: v.pipe(v.nullish(Text(100)), v.description("As the source states it")),
+      }),
+    ),
+    v.maxEntries(MAX_SERVICES, `must have at most ${MAX_SERVICES} services`),
+    v.description("WebVTT by service: `cc1` to `cc4` of CEA-608, or `service1` and more of CEA-708"),
+  ),
+  failed: v.pipe(
+    v.optional(v.boolean("must be true or false")),
+    v.description("They could not be read; the asset has a warning"),
+  ),
+});
+export type ClosedCaptions = v.InferOutput<typeof ClosedCaptions>;
 /**
  * All paths are full object keys. Missing fields are reported as `invalid_transcoding_result` by the handler, so none
  * is required here.
@@ -192,6 +217,9 @@ export const Completion = v.object({
   separate_captions: v.pipe(
     v.optional(v.boolean("must be true or false")),
     v.description("As in `outputs` of the contract: requested captions that are in neither are recognized afterwards"),
+  ),
+  closed_captions: v.optional(
+    v.pipe(ClosedCaptions, v.description("The closed captions in the video, where `outputs` asks for them")),
   ),
   media: v.pipe(
     v.optional(
@@ -326,6 +354,9 @@ const contract = v.object({
             "Requested captions may be recognized by jobs of their own; a completion without some of them has this field too",
           ),
         ),
+      ),
+      closed_captions: v.optional(
+        v.pipe(v.boolean(), v.description("The closed captions in the video are wanted as texts, if it has some")),
       ),
     }),
     v.description("Where the results go"),

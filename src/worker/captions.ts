@@ -201,7 +201,7 @@ function fileOf({ outputs: { prefix } }: WorkerContract, key: string): string {
 }
 
 /** Uploads them with the results. Not before the encode has ended, which may start again and empty the directory. */
-export async function addCaptions({ dir, files }: Captions, outDir: string): Promise<void> {
+export async function addCaptions({ dir, files }: Pick<Captions, "dir" | "files">, outDir: string): Promise<void> {
   for (const file of files) {
     await mkdir(dirname(join(outDir, file)), { recursive: true });
     await copyResult(join(dir, file), join(outDir, file));

@@ -14,6 +14,7 @@ import { pathBelow } from "#model/object-keys.ts";
 import type { Warning } from "#model/warnings.ts";
 import type { Completion, WorkerContract } from "#protocol/worker-client.ts";
 import { addCaptions, type Captions, createCaptions } from "./captions.ts";
+import { type ClosedCaptionFiles, writeClosedCaptions } from "./closed-captions.ts";
 import type { JobContext } from "./context.ts";
 import type { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import { Publisher } from "./publisher.ts";
@@ -44,16 +45,17 @@ export async function transcode(job: WorkerContract, context: JobContext, worksp
   const onMove = () => heartbeat.move();
   const publisher = new Publisher({ client, job, dir: outDir, signal: heartbeat.signal, watched, onMove });
   try {
-    const { result, captions, ...source } = await encodeChecked(job, context, workspace, { input, watched });
+    const { result, captions, closed, ...source } = await encodeChecked(job, context, workspace, { input, watched });
     if (!job.source.local_path) await rm(input, { force: true });
     heartbeat.report("publishing", ENCODED);
     await addCaptions(captions, outDir);
-    const files = [...captions.files, ...result.files];
+    await addCaptions(closed, outDir);
+    const files = [...captions.files, ...closed.files, ...result.files];
     // On a shared disk they would be objects of the asset.
     await removeOthers(outDir, files);
     await publisher.finish(files);
     heartbeat.report("publishing", 100);
-    return { ...toCompletion(result, job.outputs.prefix, source), ...captions.reported };
+    return { ...toCompletion(result, job.outputs.prefix, source), ...captions.reported, ...closed.reported };
   } finally {
     await publisher.stop();
   }
@@ -82,7 +84,7 @@ async function encodeChecked(
   context: JobContext,
   { heartbeat, work, outDir }: Workspace,
   { input, watched }: { input: string; watched: Set<string> },
-): Promise<{ result: EncodeResult; captions: Captions } & SourceFacts> {
+): Promise<{ result: EncodeResult; captions: Captions; closed: ClosedCaptionFiles } & SourceFacts> {
   const { binaries, scratch, memoryBytes, encoders } = context;
   const { source } = job;
   const spoiled = new AbortController();
@@ -106,7 +108,7 @@ async function encodeChecked(
     let isEncoded = false;
     const reportCaptions = () =>
       isEncoded && captioned < 1 && heartbeat.report("captioning", ENCODED + captioned * (CAPTIONED - ENCODED));
-    const [result, captions] = await runConcurrently(
+    const [result, [captions, closed]] = await runConcurrently(
       signal,
       async (ended) => {
         const encoded = await encode({
@@ -138,13 +140,19 @@ async function encodeChecked(
           captioned = fraction;
           reportCaptions();
         };
-        return createCaptions(job, context, {
-          ...{ ...repaired, whole, work, signal: ended, onProgress },
-          onMove: () => heartbeat.move(),
-        });
+        const reading = { work, onMove: () => heartbeat.move() };
+        return runConcurrently(
+          ended,
+          (signal) => createCaptions(job, context, { ...repaired, whole, ...reading, signal, onProgress }),
+          (signal) =>
+            writeClosedCaptions(job, context, {
+              ...{ input: repaired.input, plan: whole, startSeconds: repaired.probe.startSeconds },
+              ...{ ...reading, signal },
+            }),
+        );
       },
     );
-    return { result, captions, sum: await sum, ...factsOf(media) };
+    return { result, captions, closed, sum: await sum, ...factsOf(media) };
   } catch (error) {
     // ffmpeg usually fails first on a damaged source, without naming the cause.
     if (source.sha256 && !heartbeat.signal.aborted) await sum;

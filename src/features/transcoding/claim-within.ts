@@ -11,6 +11,7 @@ import { trackContract } from "./added-audio/contract.ts";
 import { claimTrack } from "./added-audio/queue.ts";
 import { claimSpeech } from "./caption-jobs/claim.ts";
 import { claim, isEncodingQueued } from "./claim.ts";
+import { wantsClosedCaptions } from "./closed-captions.ts";
 import { workerContract } from "./contract.ts";
 import { nameOfLease } from "./lease-urls.ts";
 import { passOn, waitForJob, wakeNext } from "./long-poll.ts";
@@ -18,7 +19,7 @@ import { correctSize } from "./registered-source.ts";
 import { type Capabilities, NO_CAPABILITIES, takesTasks } from "./requirements.ts";
 import { NO_CAPTIONS, sourceUpload, wantedCaptions } from "./source-upload.ts";
 import { type ClaimedTask, taskOfContract } from "./tasks/start.ts";
-import { reportsCaptions } from "./tasks/written.ts";
+import { reportsCaptions, reportsClosedCaptions } from "./tasks/written.ts";
 import { noteWorker } from "./workers.ts";
 
 type Wishes = v.InferOutput<typeof Claim>;
@@ -111,6 +112,7 @@ async function contractFor(app: App, { job, asset, lease, task }: ClaimedTask, b
     sourceBytes: stored?.bytes ?? asset.sourceBytes,
     captions: wanted,
     hasSeparateCaptions,
+    readsClosedCaptions: wantsClosedCaptions(asset, job) && (await reportsClosedCaptions(app.db, task)),
     lease: { ...lease, name: nameOfLease(task) },
     sharesDisk: sharesDisk(app, body),
     task: task.knownAsJob ? null : await taskOfContract(app.db, task),

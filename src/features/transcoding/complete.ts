@@ -15,6 +15,7 @@ import { applyFitted, fitTracks } from "./added-audio/fit.ts";
 import { NO_TRANSCRIBER } from "./caption-jobs/missing.ts";
 import { queueRequested } from "./caption-jobs/requested.ts";
 import { publishCaptions, readCaptions } from "./captions.ts";
+import { publishClosedCaptions, storeClosedCaptions } from "./closed-captions.ts";
 import { applyClip, verifyClip } from "./complete-clip.ts";
 import { announcedSum } from "./contract.ts";
 import { isOutdatedTrim } from "./job-commands.ts";
@@ -64,15 +65,13 @@ async function completeLeased(
     const options = { job, clip: job.clip, prefix, resultHash, receipt };
     return completeWithClip(app, ref, result, options);
   }
-  const paths = await checkArtifacts(app, { objects, prefix, tenantId: job.tenantId }, result);
+  const place = { objects, prefix, tenantId: job.tenantId };
+  const paths = await checkArtifacts(app, place, result);
   const wanted = await wantedCaptions(app.db, job.assetId);
   const captions = await readCaptions(app, objects, { job, wanted, result });
+  const closed = await storeClosedCaptions(app, place, { job, reported: result.closed_captions });
   // Caption objects move to the prefix of subtitles and are counted there.
-  const verified = await verifyResult(
-    app,
-    { objects, prefix, tenantId: job.tenantId },
-    { paths, result, but: captions.paths },
-  );
+  const verified = await verifyResult(app, place, { paths, result, but: [...captions.paths, ...closed.paths] });
   const sum = verified.media.source_sha256 ?? null;
   const encoded = (await app.db.select().from(assets).where(eq(assets.id, job.assetId)).get()) ?? notFound("job");
   const isTranscribed = captions.separate.length === 0 || (await isTranscriptionConfigured(app));
@@ -93,8 +92,13 @@ async function completeLeased(
     }
     await finishTask(tx, app, leased.task, resultHash);
     const captionErrors = await publishCaptions(tx, app, before, captions);
+    await publishClosedCaptions(tx, app, { asset: before, job: leased.job }, closed);
     const unconfigured = await missingCaptions(app, Object.keys(captionErrors ?? {}));
-    const warnings = [...(verified.media.warnings ?? []), ...(unconfigured ? [unconfigured] : [])];
+    const warnings = [
+      ...(verified.media.warnings ?? []),
+      ...(closed.warning ? [closed.warning] : []),
+      ...(unconfigured ? [unconfigured] : []),
+    ];
     const warned = { ...verified, media: { ...verified.media, warnings } };
     const { job: ended } = await completeJob(tx, app, leased, warned, { sourceSha256: sum, captionErrors });
     const after = (await tx.select().from(assets).where(eq(assets.id, job.assetId)).get()) as AssetRow;

@@ -29,6 +29,8 @@ export type ContractOptions = {
   captions: WantedCaptions;
   /** The worker may leave captions to jobs of their own. */
   hasSeparateCaptions?: boolean;
+  /** The worker is asked for the closed captions in the video. */
+  readsClosedCaptions?: boolean;
   lease: (Lease & { name: LeaseName }) | null;
   sharesDisk: boolean;
   /** The part of the job that is leased. */
@@ -49,6 +51,7 @@ export async function workerContract(
     sourceBytes,
     captions,
     hasSeparateCaptions = false,
+    readsClosedCaptions = false,
     lease,
     sharesDisk,
     task = null,
@@ -97,6 +100,7 @@ export async function workerContract(
       ),
       captions_required: captions.required,
       ...(hasSeparateCaptions && { separate_captions: true }),
+      ...(readsClosedCaptions && { closed_captions: true }),
     },
     artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(directoryOf(prefix)) },
     encoding_spec: spec as Record<string, unknown>,

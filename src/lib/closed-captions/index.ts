@@ -1,4 +1,5 @@
-export { Cea608Decoder } from "./cea608.ts";
-export { Cea708Decoder } from "./cea708.ts";
-export { BOTTOM_ROW, type ShownCaption } from "./shown-caption.ts";
-export { type CaptionBytes, type CaptionedCodec, captionBytes, isCaptioned } from "./user-data.ts";
+export { CaptionReader } from "./caption-reader.ts";
+export { captionsOfSample } from "./caption-samples.ts";
+export { CaptionText } from "./caption-text.ts";
+export { BOTTOM_ROW, type ShownCaption, settingsOf } from "./shown-caption.ts";
+export { type CaptionedCodec, captionBytes, isCaptioned, unitTypes } from "./user-data.ts";

@@ -13,3 +13,6 @@ export type ShownCaption = {
 };
 /** The row in which captions usually end. */
 export const BOTTOM_ROW = 14;
+
+/** The WebVTT settings of one of the 15 rows of the screen; captions in the lower third are where players show them anyway. */
+export const settingsOf = (row: number): string => (row < 9 ? `line:${Math.round((100 * row) / 15)}%` : "");

@@ -1,7 +1,7 @@
 /** Frames of audio that says itself where it ends: MPEG audio and AC-3. */
 
 export type AudioFrameHeader = {
-  /** Of the frame, with its header. */
+  /** The frame with its header. */
   bytes: number;
   /** Decoded samples of each channel; 0 of what belongs to the frame before. */
   samples: number;
@@ -78,7 +78,7 @@ export const readAc3Header: ReadAudioHeader = (data, at) => {
   if (kilobits === undefined || base === undefined) return null;
   const odd = rateCode === 1 ? fifth & 1 : 0;
   const words = Math.floor((kilobits * 1000 * AC3_SAMPLES) / base / 16) + odd;
-  // Of half and quarter rates, which encoders of version 9 and 10 write.
+  // Encoders of version 9 and 10 write half and quarter rates.
   const rate = base >> Math.max(0, version - 8);
   return { bytes: words * 2, samples: AC3_SAMPLES, rate, format: "ac3" };
 };

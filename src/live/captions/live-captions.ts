@@ -1,12 +1,11 @@
 import { ownName } from "#lib/base";
-import type { ShownCaption } from "#lib/closed-captions";
+import { type ShownCaption, settingsOf } from "#lib/closed-captions";
 import { escapeText, writeCue } from "#lib/subtitles";
 import type { LivePlaylist } from "../playlists/live-playlist.ts";
 import { PlaylistWriter } from "../playlists/live-playlist.ts";
 import { type CaptionRendition, MEDIA_VERSION } from "../playlists/multivariant-playlist.ts";
 import { captionName } from "../playlists/names.ts";
 import type { Segment, TrackWindow } from "../playlists/track-window.ts";
-import { settingsOf } from "./written-captions.ts";
 
 /** The most captions of each service: more than people could read in a window of 12 hours. */
 const MAX_CAPTIONS = 20_000;

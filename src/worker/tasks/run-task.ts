@@ -32,6 +32,7 @@ import { readFromFolder, type SegmentReader } from "#media/sample-video.ts";
 import type { Chunk, Task, WrittenRendition } from "#protocol/task.ts";
 import type { TaskResult } from "#protocol/worker-client.ts";
 import { addCaptions, createCaptions } from "../captions.ts";
+import { writeClosedCaptions } from "../closed-captions.ts";
 import type { JobContext } from "../context.ts";
 import { LeaseLost } from "../lease-client.ts";
 import { Publisher } from "../publisher.ts";
@@ -104,8 +105,8 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
     };
     const { renditions } = task.chunk;
     // Not the one that publishes, and not one that also reads the whole source: another task would have to do it again.
-    const yielding = task.publishes || sum ? undefined : heartbeat.yielding;
-    const [{ written, isPartial }] = await runConcurrently(
+    const yielding = task.publishes || sum || job.outputs.closed_captions ? undefined : heartbeat.yielding;
+    const [{ written, isPartial }, closed] = await runConcurrently(
       heartbeat.signal,
       (signal) =>
         encodeExactly(
@@ -121,18 +122,25 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
           { source, window },
         ),
       async (signal) => {
-        if (!task.publishes) return;
+        if (!task.publishes) return closedCaptionsOf({ job, context, workspace }, { plan, source, signal });
         const others = videoRenditions(plan, spec)
           .map(({ name }) => name)
           .filter((name) => !renditions?.includes(name));
         const run = { ...options.run, signal };
         await writeInits({ ...options, run, workDir: join(work, "inits"), renditions: renditions ? others : [] });
+        return null;
       },
     );
     heartbeat.report("publishing", ENCODED);
-    await publisher.finish(filesOf(written));
+    if (closed) await addCaptions(closed, outDir);
+    await publisher.finish([...(closed?.files ?? []), ...filesOf(written)]);
     if (task.publishes) await publishFirst({ job, context, workspace }, { ...options, written, publisher });
-    return { written, ...(isPartial && { partial: true }), ...(sum && { media: { source_sha256: await sum } }) };
+    return {
+      written,
+      ...closed?.reported,
+      ...(isPartial && { partial: true }),
+      ...(sum && { media: { source_sha256: await sum } }),
+    };
   } finally {
     await publisher.stop();
   }
@@ -236,7 +244,7 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
   const sum = isSummed && source.isWhole() ? sumOf(source.path, job.source.sha256, heartbeat.signal) : null;
   sum?.catch(() => {});
   try {
-    const [written, captions] = await runConcurrently(
+    const [written, [captions, closed]] = await runConcurrently(
       heartbeat.signal,
       (signal) =>
         plan.audio.length === 0
@@ -260,24 +268,39 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
               throw plan.audio.some(({ isCopied }) => isCopied) && isOfSource(error) ? notCopied(error) : error;
             }),
       (signal) =>
-        createCaptions(job, context, {
-          input: source.path,
-          probe: media,
-          whole: plan,
-          work,
+        runConcurrently(
           signal,
-          onProgress: (captioned) => report({ captioned }),
-          onMove: () => heartbeat.move(),
-        }),
+          (both) =>
+            createCaptions(job, context, {
+              input: source.path,
+              probe: media,
+              whole: plan,
+              work,
+              signal: both,
+              onProgress: (captioned) => report({ captioned }),
+              onMove: () => heartbeat.move(),
+            }),
+          (both) => closedCaptionsOf({ job, context, workspace }, { plan, source, signal: both }),
+        ),
     );
     heartbeat.report("publishing", ENCODED);
     await addCaptions(captions, outDir);
-    await publisher.finish([...captions.files, ...filesOf(written)]);
-    return { written, ...captions.reported, ...(sum && { media: { source_sha256: await sum } }) };
+    await addCaptions(closed, outDir);
+    await publisher.finish([...captions.files, ...closed.files, ...filesOf(written)]);
+    return { written, ...captions.reported, ...closed.reported, ...(sum && { media: { source_sha256: await sum } }) };
   } finally {
     await publisher.stop();
   }
 }
+
+const closedCaptionsOf = (
+  { job, context, workspace: { work, heartbeat } }: Running,
+  { plan, source, signal }: { plan: StoredPlan; source: TaskSource; signal: AbortSignal },
+) =>
+  writeClosedCaptions(job, context, {
+    ...{ input: source.path, plan, startSeconds: plan.startSeconds ?? 0 },
+    ...{ source, work, signal, onMove: () => heartbeat.move() },
+  });
 
 /** Downloads for a part of the audio, or for all of it; null: everything. */
 function audioRangesOf({

@@ -20,8 +20,11 @@ export type TaskSource = AsyncDisposable & {
   index: SourceIndex | null;
   /** Whether all bytes are there. */
   isWhole: () => boolean;
-  /** Downloads those of these bytes that are missing, or all. Throws MediaError and the errors of transfers. */
-  need: (ranges: readonly ByteRange[] | "all") => Promise<void>;
+  /**
+   * Downloads those of these bytes that are missing, or all. Throws MediaError and the errors of transfers. `isQuiet`: next to
+   * another stage, which stays the one that is shown.
+   */
+  need: (ranges: readonly ByteRange[] | "all", options?: { isQuiet?: boolean }) => Promise<void>;
 };
 
 /**
@@ -48,9 +51,11 @@ export async function openSource(
   );
   const { source: file } = cached;
   const transfer = { job, signal };
-  const need: TaskSource["need"] = async (ranges) => {
+  const need: TaskSource["need"] = async (ranges, { isQuiet = false } = {}) => {
     const size = file.size || Number.POSITIVE_INFINITY;
-    await file.need(ranges, transfer, (bytes) => heartbeat.report("downloading", (DOWNLOADED * bytes) / size));
+    await file.need(ranges, transfer, (bytes) =>
+      isQuiet ? heartbeat.move() : heartbeat.report("downloading", (DOWNLOADED * bytes) / size),
+    );
   };
   try {
     const index = file.size < LEAST_BYTES ? null : await indexOf(file, transfer);

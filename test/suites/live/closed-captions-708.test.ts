@@ -24,8 +24,8 @@ const text = async (url: string) => {
 };
 
 test("captions that a publisher sends as CEA-708 only are subtitles of the stream, and of its recording", async () => {
-  const server = await liveServer();
-  const channel = await newChannel(server);
+  const server = await liveServer({ workers: 1 });
+  const channel = await newChannel(server, { encoding_profile: "default" });
   const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-g", "30", "-sc_threshold", "0"];
   const [first = "", second = ""] = TEXT.split("\n");
   const lines = [...textCodes(first), carriageReturn, ...textCodes(second)];
@@ -66,4 +66,9 @@ test("captions that a publisher sends as CEA-708 only are subtitles of the strea
   // The frame that shows the window, and the one that deletes it.
   expect(start).toBeCloseTo(1, 1);
   expect(end).toBeCloseTo(3, 1);
+
+  // The encode of the recording finds the same captions in its video.
+  const isEncoded = async () => (await get(`/api/v1/transcoding_jobs?asset_id=${id}`))[0]?.status === "completed";
+  await until("the recording is encoded", isEncoded, 120_000);
+  expect(await get(`/api/v1/assets/${id}/subtitles`)).toMatchObject([{ id: subtitle.id, language: "und" }]);
 });

@@ -24,6 +24,7 @@ export class ContractServer implements AsyncDisposable {
   captionsRequired = false;
   /** Captions may be left to jobs of their own. */
   separateCaptions = false;
+  closedCaptions = false;
   localPaths: { source?: string; artifacts?: string } = {};
   encodingSpec: Record<string, unknown> = {};
   /** When a claim contains this proof, the local paths are returned. */
@@ -160,6 +161,7 @@ export class ContractServer implements AsyncDisposable {
         words_paths: Object.fromEntries(this.captions.map((tag) => [tag, `${PREFIX}captions/${tag}.words.json`])),
         captions_required: this.captionsRequired,
         ...(this.separateCaptions && { separate_captions: true }),
+        ...(this.closedCaptions && { closed_captions: true }),
       },
       artifacts: { sign_url: `${job}/sign`, local_path: local.artifacts ?? null },
       encoding_spec: this.encodingSpec,

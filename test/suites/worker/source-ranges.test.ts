@@ -6,6 +6,9 @@ import { rowsOf, startWorker, tasksOf, type Uploaded, uploadClip } from "#test/s
 import { until } from "#test/support/descendants.ts";
 import type { UploadFields } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
+import { captionUnit, erase, popOn } from "#test/support/live/closed-captions.ts";
+import { writeCaptioned } from "#test/support/media/captioned-source.ts";
+import { pairsByFrame } from "#test/support/media/source-captions.ts";
 import { complaints, ffmpeg, ffprobe, temporaryFolder } from "#test/support/media/sources.ts";
 import { nightly } from "#test/support/nightly.ts";
 import { type RunningServer, startServer } from "#test/support/process.ts";
@@ -71,6 +74,28 @@ test("two remote workers read only the bytes of an MP4 source that their tasks n
   server.child.kill("SIGTERM");
   await server.ended;
   expect(rowsOf(dataDir).attempts).toHaveLength(1);
+});
+
+test("of a source with closed captions one of them reads all, and has them", async () => {
+  const captioned = join(clips, "captioned.mp4");
+  const pairs = pairsByFrame(
+    [
+      [60_000, popOn("HELLO")],
+      [100_000, erase()],
+    ],
+    FPS,
+  );
+  const written = `${captioned}.mkv`;
+  await writeCaptioned(written, {
+    video: ["-i", clip, "-map", "0:v", "-c", "copy"],
+    units: ({ index }) => captionUnit([pairs.get(index) ?? [0x80, 0x80]]),
+  });
+  await ffmpeg("-i", written, "-i", clip, "-map", "0:v", "-map", "1:a", "-c", "copy", captioned);
+  const { server, made, job } = await encoded(captioned);
+  expect(job.tasks).toMatchObject({ total: CHUNKS + 3, completed: CHUNKS + 3 });
+  const { body } = await server.call("GET", `/api/v1/assets/${made.asset.id}/subtitles?include=content`, made);
+  const content = expect.stringMatching(/^WEBVTT\n\n00:01:00\.9.. --> 00:01:40\.0..\nHELLO\n$/);
+  expect(body).toMatchObject([{ language: "und", label: "CC1", content }]);
 });
 
 nightly("the first segment of early playback needs only the beginning of a source", async () => {

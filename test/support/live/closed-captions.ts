@@ -25,6 +25,7 @@ const ERASE_NOT_SHOWN = 0x2e;
 const END_OF_CAPTION = 0x2f;
 const ERASE_SHOWN = 0x2c;
 const ROLL_UP_2 = 0x25;
+const PAINT_ON = 0x29;
 const CARRIAGE_RETURN = 0x2d;
 /** The bottom row. */
 const ROW_15 = 0x70;
@@ -45,6 +46,13 @@ export const rollUp = (text: string): Pair[] => [
   ...command(ROW_15),
   ...letters(text),
 ];
+
+/** A line that appears letter by letter, without one before. */
+export const paintOn = (text: string): Pair[] => [...command(PAINT_ON), ...command(ROW_15), ...letters(text)];
+
+/** Pairs of the second channel of a field: CC2 and CC4. */
+export const secondChannel = (pairs: readonly Pair[]): Pair[] =>
+  pairs.map(([first, second]) => [first === 0x94 ? parity(0x1c) : first, second]);
 
 /** An SEI unit with pairs of the first field. */
 export function captionUnit(pairs: readonly Pair[], { field = 0 }: { field?: 0 | 1 } = {}): Buffer {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { CaptionReader } from "#live/captions/caption-reader.ts";
+import { CaptionReader } from "#src/lib/closed-captions/caption-reader.ts";
 import { randomFrom } from "#test/support/lib/random-dialogue.ts";
 import {
   captionUnit,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { CaptionReader } from "#live/captions/caption-reader.ts";
 import { LiveCaptions } from "#live/captions/live-captions.ts";
+import { CaptionReader } from "#src/lib/closed-captions/caption-reader.ts";
 import { captionBytes } from "#src/lib/closed-captions/user-data.ts";
 import { randomFrom } from "#test/support/lib/random-dialogue.ts";
 import { captionUnit, erase, type Pair, popOn, rollUp } from "#test/support/live/closed-captions.ts";

@@ -2,6 +2,8 @@ import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { insertAsset } from "#features/assets/stored-bytes.ts";
+import { trackOfService } from "#features/subtitles/caption-services.ts";
+import { subtitlesOf } from "#features/subtitles/queries.ts";
 import { addSubtitle, type StoredText, storeTextUnder } from "#features/subtitles/store.ts";
 import { requireStored } from "#features/tenants/quota.ts";
 import { emitAssetReady } from "#features/transcoding/lifecycle/events.ts";
@@ -55,17 +57,12 @@ export const storeCaptions = (
   }));
 };
 
-/** Where their language is not known, the first are `und`, and others have their service in their tag. */
+/** Where their language is not known, tracks are named after their service. */
 async function addCaptions(tx: Db, app: App, asset: AssetRow, captions: readonly StoredCaptions[]): Promise<void> {
-  let unknown = 0;
   for (const { service, language, stored } of captions) {
     const fields =
       language === null
-        ? {
-            language: unknown++ === 0 ? "und" : `und-x-${service}`,
-            label: service.toUpperCase(),
-            source: "upload" as const,
-          }
+        ? trackOfService(service, await subtitlesOf(tx, asset.id))
         : { language, label: ownName(language), source: "auto" as const };
     await addSubtitle(tx, app, asset, fields, { stored });
   }

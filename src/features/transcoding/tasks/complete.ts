@@ -9,6 +9,7 @@ import type { TaskCompletion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type JobRow, transcodingAttempts, transcodingTasks } from "#storage/db/schema.ts";
 import { checkCaptions } from "../captions.ts";
+import { checkClosedCaptions } from "../closed-captions.ts";
 import { complete } from "../complete.ts";
 import { leaseLock, nameOfLease } from "../lease-urls.ts";
 import { wantedCaptions } from "../source-upload.ts";
@@ -26,6 +27,7 @@ import {
   partResult,
   reportedByParts,
   reportsCaptions,
+  reportsClosedCaptions,
   whyNotExact,
 } from "./written.ts";
 import { shorten } from "./yield.ts";
@@ -76,13 +78,17 @@ async function completePlan(app: App, ref: TaskRef, resultHash: string, result: 
 
 /** The result of a part, whose captions are valid. */
 async function checkedPart(app: App, { job, task }: LeasedTask, result: Completion): Promise<PartResult> {
-  const part = partResult(result, task.kind);
-  if (!reportsCaptions(task)) return part;
+  const { closed_captions, ...part } = partResult(result, task.kind);
   const objects = storageOf(app);
-  await checkSubtitlePaths(objects, attemptPrefix(job, task.attemptId), part);
+  const prefix = attemptPrefix(job, task.attemptId);
+  const isReporter = closed_captions !== undefined && (await reportsClosedCaptions(app.db, task));
+  if (isReporter) await checkClosedCaptions(app, { objects, prefix, tenantId: job.tenantId }, closed_captions);
+  const reported = { ...part, ...(isReporter && { closed_captions }) };
+  if (!reportsCaptions(task)) return reported;
+  await checkSubtitlePaths(objects, prefix, part);
   const wanted = await wantedCaptions(app.db, job.assetId);
   await checkCaptions(app, objects, { job, wanted, result: part });
-  return part;
+  return reported;
 }
 
 async function completePart(app: App, ref: TaskRef, resultHash: string, part: PartResult): Promise<JobRow> {
@@ -158,8 +164,8 @@ async function queueImages(tx: Db, app: App, { task }: LeasedTask): Promise<bool
 
 /** The result of the last task with what the parts have reported of captions and of the source. */
 async function withPartsOf(db: Db, { job, task }: LeasedTask, result: Completion): Promise<Completion> {
-  const { captions, sourceSha256 } = await reportedByParts(db, task.attemptId);
+  const { captions, closedCaptions, sourceSha256 } = await reportedByParts(db, task.attemptId);
   const errors = async () => ({ subtitle_paths: {}, caption_errors: (await captionsWithoutAudio(db, job)).errors });
   const media = { ...result.media, ...(sourceSha256 && { source_sha256: sourceSha256 }) };
-  return { ...result, ...(captions ?? (await errors())), media };
+  return { ...result, ...(captions ?? (await errors())), closed_captions: closedCaptions, media };
 }

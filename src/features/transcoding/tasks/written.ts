@@ -2,15 +2,21 @@ import { and, asc, eq, inArray, isNull, lte, or, type SQL } from "drizzle-orm";
 import type * as v from "valibot";
 import { pacer, sha256 } from "#lib/base";
 import type { WrittenRendition } from "#protocol/task.ts";
-import type { TaskCompletion } from "#protocol/worker.ts";
+import type { ClosedCaptions, TaskCompletion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
 import { incomplete } from "../captions.ts";
+import { planOf } from "./plan-of.ts";
 
 type Completion = v.InferOutput<typeof TaskCompletion>;
 type Captions = Pick<Completion, "subtitle_paths" | "caption_errors" | "separate_captions">;
 /** The result of a completed `chunk` or `audio` task; `source_sha256` is of the source, where the task computed it. */
-export type PartResult = Captions & { written: WrittenRendition[]; source_sha256?: string; isPartial?: true };
+export type PartResult = Captions & {
+  written: WrittenRendition[];
+  source_sha256?: string;
+  isPartial?: true;
+  closed_captions?: ClosedCaptions;
+};
 
 /**
  * Whether a task is the one of its attempt that creates captions: of audio in parts the second one, because a viewer waits for the
@@ -18,6 +24,14 @@ export type PartResult = Captions & { written: WrittenRendition[]; source_sha256
  */
 export const reportsCaptions = ({ kind, knownAsJob, firstSegment, number }: CaptioningTask): boolean =>
   knownAsJob || kind === "whole" || (kind === "audio" && (firstSegment === null || number === 1));
+/** Whether a task reads the closed captions in the video: the one that creates captions, or without audio the chunk with number 0. */
+export async function reportsClosedCaptions(
+  db: Db,
+  task: CaptioningTask & Pick<TaskRow, "attemptId">,
+): Promise<boolean> {
+  if (reportsCaptions(task)) return true;
+  return task.kind === "chunk" && task.number === 0 && (await planOf(db, task.attemptId))?.has_audio === false;
+}
 type CaptioningTask = Pick<TaskRow, "kind" | "knownAsJob" | "firstSegment" | "number">;
 
 /** Tasks that are read at once: a chunk has a few kilobytes. */
@@ -25,7 +39,7 @@ const PAGE = 50;
 
 /** What a part reports to have written. Throws 422 `invalid_transcoding_result`. */
 export function partResult(
-  { written, subtitle_paths, caption_errors, separate_captions, media, partial }: Completion,
+  { written, subtitle_paths, caption_errors, separate_captions, closed_captions, media, partial }: Completion,
   kind: TaskRow["kind"],
 ): PartResult {
   if (!written || written.length === 0) return incomplete("written", "is required");
@@ -34,7 +48,13 @@ export function partResult(
   const captions =
     kind === "audio" ? { subtitle_paths, caption_errors, ...(separate_captions && { separate_captions }) } : none;
   const sum = media?.source_sha256;
-  return { written, ...captions, ...(sum && { source_sha256: sum }), ...(partial && { isPartial: true }) };
+  return {
+    written,
+    ...captions,
+    ...(closed_captions && { closed_captions }),
+    ...(sum && { source_sha256: sum }),
+    ...(partial && { isPartial: true }),
+  };
 }
 
 /** The hash of the init segment of a rendition. */
@@ -75,13 +95,15 @@ export async function allWritten(db: Db, attemptId: number): Promise<WrittenRend
 
 /**
  * What tasks report besides their segments: one part of the audio of captions, null without audio, and one part of the
- * audio or a chunk of the source's checksum: the last or the first part, by the version of the worker.
+ * audio or a chunk of the source's checksum: the last or the first part, by the version of the worker. Closed captions as
+ * `reportsClosedCaptions`.
  */
 export async function reportedByParts(
   db: Db,
   attemptId: number,
-): Promise<{ captions: Captions | null; sourceSha256: string | null }> {
+): Promise<{ captions: Captions | null; closedCaptions: ClosedCaptions | undefined; sourceSha256: string | null }> {
   let captions: Captions | null = null;
+  let closedCaptions: ClosedCaptions | undefined;
   let sourceSha256: string | null = null;
   const { number, segments } = transcodingTasks;
   for (const [kind, which] of [
@@ -89,11 +111,12 @@ export async function reportedByParts(
     ["chunk", eq(number, 0)],
   ] as const)
     for await (const { task, result } of resultsOf(db, attemptId, kind, which)) {
-      const { source_sha256, subtitle_paths, caption_errors, separate_captions } = result;
+      const { source_sha256, subtitle_paths, caption_errors, separate_captions, closed_captions } = result;
       if (reportsCaptions(task)) captions = { subtitle_paths, caption_errors, separate_captions };
+      closedCaptions ??= closed_captions;
       sourceSha256 ??= source_sha256 ?? null;
     }
-  return { captions, sourceSha256 };
+  return { captions, closedCaptions, sourceSha256 };
 }
 
 /** The results of all completed tasks of a kind, or of `which` of them, in the order of their segments. */

@@ -1,18 +1,20 @@
-import {
-  type CaptionBytes,
-  type CaptionedCodec,
-  Cea608Decoder,
-  Cea708Decoder,
-  captionBytes,
-  type ShownCaption,
-} from "#lib/closed-captions";
+import { Cea608Decoder } from "./cea608.ts";
+import { Cea708Decoder } from "./cea708.ts";
+import type { ShownCaption } from "./shown-caption.ts";
+import { type CaptionBytes, type CaptionedCodec, captionBytes } from "./user-data.ts";
 
-/** A frame of the packager; times in seconds on the media timeline. */
-export type CaptionedFrame = { decodedSeconds: number; presentedSeconds: number; data: Buffer };
+/**
+ * A frame; times in seconds on the media timeline. `decodedSeconds`: null where only the order of decoding is known, and a text may
+ * come late.
+ */
+type CaptionedFrame = { decodedSeconds: number | null; presentedSeconds: number; data: Buffer };
 
 type Pending = { ms: number; bytes: CaptionBytes };
 type Options = {
-  codec: CaptionedCodec;
+  /** The codec of frames that are added as a whole. */
+  codec?: CaptionedCodec;
+  /** CEA-708 is read next to text in CEA-608 too; the caller chooses when it knows all of both. */
+  hasBoth?: boolean;
   /** A service appears: the publisher sends its bytes, which may be empty ones. */
   onService: (service: string) => void;
   onCaption: (caption: ShownCaption) => void;
@@ -51,16 +53,22 @@ export class CaptionReader {
     this.#options = options;
     this.#decoder = new Cea608Decoder((caption) => this.#shown(caption));
     this.#packets = new Cea708Decoder((caption) => {
-      if (!this.#hasText) this.#shown(caption);
+      if (options.hasBoth || !this.#hasText) this.#shown(caption);
     });
   }
 
   /** In the order of decoding. */
   add({ decodedSeconds, presentedSeconds, data }: CaptionedFrame): void {
-    const bytes = captionBytes(data, this.#options.codec);
-    if (bytes) this.#insert({ ms: Math.round(presentedSeconds * 1000), bytes });
+    const { codec } = this.#options;
+    const bytes = codec ? captionBytes(data, codec) : null;
+    if (bytes) this.addBytes(presentedSeconds, bytes);
     // What follows is not presented before it is decoded.
-    this.#release(Math.round(decodedSeconds * 1000));
+    if (decodedSeconds !== null) this.#release(Math.round(decodedSeconds * 1000));
+  }
+
+  /** What is shown with the frame at this time, where it is not in the frame. */
+  addBytes(presentedSeconds: number, bytes: CaptionBytes): void {
+    this.#insert({ ms: Math.round(presentedSeconds * 1000), bytes });
   }
 
   /** A segment ends: what is shown then ends, and begins again in the next one. */
