@@ -355,7 +355,7 @@ const contract = v.object({
           ),
         ),
       ),
-      closed_captions: v.optional(
+      read_closed_captions: v.optional(
         v.pipe(v.boolean(), v.description("The closed captions in the video are wanted as texts, if it has some")),
       ),
     }),

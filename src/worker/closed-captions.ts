@@ -50,7 +50,7 @@ export async function writeClosedCaptions(
   const { plan, work, signal } = options;
   const dir = join(work, "closed-captions-out");
   const result: ClosedCaptionFiles = { reported: {}, dir, files: [] };
-  if (!job.outputs.closed_captions || !plan.video) return result;
+  if (!job.outputs.read_closed_captions || !plan.video) return result;
   try {
     const tracks: NonNullable<Completion["closed_captions"]>["tracks"] = {};
     for (const { service, vtt } of await captionsOf(context, options)) {

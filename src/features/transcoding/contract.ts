@@ -100,7 +100,7 @@ export async function workerContract(
       ),
       captions_required: captions.required,
       ...(hasSeparateCaptions && { separate_captions: true }),
-      ...(readsClosedCaptions && { closed_captions: true }),
+      ...(readsClosedCaptions && { read_closed_captions: true }),
     },
     artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(directoryOf(prefix)) },
     encoding_spec: spec as Record<string, unknown>,

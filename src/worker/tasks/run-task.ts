@@ -105,7 +105,7 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
     };
     const { renditions } = task.chunk;
     // Not the one that publishes, and not one that also reads the whole source: another task would have to do it again.
-    const yielding = task.publishes || sum || job.outputs.closed_captions ? undefined : heartbeat.yielding;
+    const yielding = task.publishes || sum || job.outputs.read_closed_captions ? undefined : heartbeat.yielding;
     const [{ written, isPartial }, closed] = await runConcurrently(
       heartbeat.signal,
       (signal) =>

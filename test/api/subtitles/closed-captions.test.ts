@@ -47,7 +47,7 @@ async function complete(contract: any, tracks: Tracks, fields: object = {}) {
 
 test("closed captions of the first encode are subtitles, ready before the asset", async () => {
   const made = await claimed();
-  expect(made.contract.outputs.closed_captions).toBe(true);
+  expect(made.contract.outputs.read_closed_captions).toBe(true);
   const before = (await asset(made.asset.id)).storage_bytes;
   expect((await complete(made.contract, { cc1: {}, cc3: {}, service2: { language: "es-mx" } })).status).toBe(200);
   expect(await types()).toEqual([
@@ -70,7 +70,7 @@ test("an asset that is encoded again is not asked for them, and keeps what it ha
   await app.call("DELETE", `/api/v1/assets/${made.asset.id}/subtitles/${id}`, { key });
   await app.call("POST", `/api/v1/assets/${made.asset.id}/reencode`, { key, body: {} });
   const { body: again } = await next(app);
-  expect(again.outputs).not.toHaveProperty("closed_captions");
+  expect(again.outputs).not.toHaveProperty("read_closed_captions");
   expect((await complete(again, { cc1: {} }, { failed: true })).status).toBe(200);
   expect(await tracksOf(made.asset.id)).toEqual([]);
 });
@@ -80,7 +80,7 @@ test("a retry of the first encode is asked again", async () => {
   await callback(app, contract, "fail", { code: "encode_failed", message: "No.", retryable: true });
   app.advance(3_600_000);
   const again = (await next(app)).body;
-  expect(again.outputs.closed_captions).toBe(true);
+  expect(again.outputs.read_closed_captions).toBe(true);
 });
 
 test("a subtitle that exists in the language of captions is kept, next to them", async () => {
@@ -133,7 +133,7 @@ describe("of an encode in parts", () => {
   test.each([true, false])("one task reads them; with audio: %s", async (hasAudio) => {
     const { asset: made } = await uploaded(app, key);
     const { body: plan } = await nextTask(app);
-    expect(plan.outputs).not.toHaveProperty("closed_captions");
+    expect(plan.outputs).not.toHaveProperty("read_closed_captions");
     await callback(app, plan, "complete", { plan: planned({ has_audio: hasAudio }) });
     const asked: string[] = [];
     for (let { body: contract } = await nextTask(app); contract; { body: contract } = await nextTask(app)) {
@@ -141,7 +141,7 @@ describe("of an encode in parts", () => {
       const path = `${contract.outputs.prefix}closed-captions/cc1.vtt`;
       const closed_captions = { tracks: { cc1: { path } } };
       if (kind === "images") await finish(app, contract);
-      else if (!contract.outputs.closed_captions) {
+      else if (!contract.outputs.read_closed_captions) {
         // What was not asked for is not used.
         const other = { tracks: { cc2: { path: "tenants/1/sources/x.vtt" } } };
         const done = await callback(app, contract, "complete", { written: written(contract), closed_captions: other });
@@ -166,7 +166,7 @@ describe("of an encode in parts", () => {
         continue;
       }
       const path = `${contract.outputs.prefix}closed-captions/cc1.vtt`;
-      const isAsked = contract.outputs.closed_captions === true;
+      const isAsked = contract.outputs.read_closed_captions === true;
       if (isAsked) await putArtifacts(app, contract, { [path]: VTT });
       const reported = isAsked ? { closed_captions: { tracks: { cc1: { path } } } } : {};
       const done = await callback(app, contract, "complete", { ...earlyResult(contract), ...reported });

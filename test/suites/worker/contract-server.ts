@@ -161,7 +161,7 @@ export class ContractServer implements AsyncDisposable {
         words_paths: Object.fromEntries(this.captions.map((tag) => [tag, `${PREFIX}captions/${tag}.words.json`])),
         captions_required: this.captionsRequired,
         ...(this.separateCaptions && { separate_captions: true }),
-        ...(this.closedCaptions && { closed_captions: true }),
+        ...(this.closedCaptions && { read_closed_captions: true }),
       },
       artifacts: { sign_url: `${job}/sign`, local_path: local.artifacts ?? null },
       encoding_spec: this.encodingSpec,

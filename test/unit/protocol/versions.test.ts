@@ -30,7 +30,7 @@ const contract: v.InferInput<typeof server.WorkerContract> = {
     words_paths: { en: "tenants/7/assets/42/3-9/captions/en.words.json" },
     captions_required: true,
     separate_captions: true,
-    closed_captions: true,
+    read_closed_captions: true,
   },
   artifacts: { sign_url: "https://video.example/artifacts", local_path: null },
   encoding_spec: { ...encodingSpec },
