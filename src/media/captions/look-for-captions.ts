@@ -4,7 +4,7 @@ import { type ByteRange, rangesOf, type TrackIndex } from "#lib/isobmff";
 
 /** Where frames are looked at, as shares of the track, and how many there. Usual encoders send data of captions in each frame. */
 const PLACES = [0, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 0.95];
-const FRAMES = 8;
+const FRAMES = 3;
 /** Captions are at the beginning of a frame. */
 const MAX_FRAME_BYTES = 64 * 1024;
 
