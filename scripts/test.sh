@@ -59,7 +59,7 @@ packages_of_full() {
   package gnupg gpg
   package ruby ruby
   package ansible-core ansible-playbook
-  # It checks what Terraform renders, which is no package of Debian.
+  # It checks what Terraform renders, which Debian does not package.
   ! command -v terraform >/dev/null || package cloud-init cloud-init
   [ -e /usr/share/doc/python3-apt ] || echo python3-apt
   package prometheus promtool

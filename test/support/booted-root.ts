@@ -17,9 +17,12 @@ const ENV = {
 
 export type Boot = { child: ChildProcess; output: () => string };
 
-/** Boots systemd below `folder` until the end of the test (test/suites/release/systemd.sh). Null where that is not permitted. */
+/** Boots systemd below `folder` until the end of the test (test/suites/release/systemd.sh). Null, with a warning, where that is not permitted. */
 export function boot(folder: string, args: string[] = []): Boot | null {
-  if (spawnSync("unshare", [...NAMESPACES, "mount", "-t", "tmpfs", "none", folder]).status !== 0) return null;
+  if (spawnSync("unshare", [...NAMESPACES, "mount", "-t", "tmpfs", "none", folder]).status !== 0) {
+    console.warn("skipped: systemd can be started by root alone, in namespaces of its own");
+    return null;
+  }
   const child = spawn("unshare", [...NAMESPACES, "sh", SCRIPT, folder, ...args], { stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const stream of [child.stdout, child.stderr])
@@ -36,7 +39,7 @@ export function boot(folder: string, args: string[] = []): Boot | null {
 
 export type BootedRoot = { folder: string; start(command: string): Started; sh(command: string): Promise<string> };
 
-/** A copy-on-write view of this machine with a running systemd, and commands in it. Null where that is not permitted. */
+/** A copy-on-write view of this machine with a running systemd, and commands in it. Null, with a warning, where that is not permitted. */
 export async function bootedRoot(): Promise<BootedRoot | null> {
   const folder = emptyFolder();
   const booted = boot(folder);

@@ -8,8 +8,6 @@ const BLOCK_SAMPLES = 1024;
 const MEMORY_BYTES = 512 * 2 ** 20;
 /** What waits for an encoder that is too slow. */
 const MAX_WAITING_BYTES = 1024 * 1024;
-/** After a failure, no encoder is started for so long. */
-export const RESTART_MS = 1000;
 /** Samples per second by which audio is stretched where the clocks of audio and video drift apart. */
 const STRETCH = 240;
 

@@ -1,5 +1,6 @@
 import { type AudioFrameHeader, type ReadAudioHeader, readAc3Header, readMpegAudioHeader } from "#lib/codecs";
-import { AacProcess, type AudioEncoder, type AudioEncoderOptions, RESTART_MS } from "./aac-process.ts";
+import type { AacProcess, AudioEncoderOptions } from "./aac-process.ts";
+import { ProcessEncoder } from "./process-encoder.ts";
 
 /** Publishers send a frame or a few at a time. */
 const MAX_BYTES = 64 * 1024;
@@ -16,20 +17,16 @@ type Encoding = { process: AacProcess; format: string; rate: number; samples: nu
  * Encodes frames that have their length in them as AAC of the same rate. What the encoder returns has the times of the frames, so
  * a gap between frames, or a jump of their clock, is one of the result. Another rate begins another encoder.
  */
-export class FrameEncoder implements AudioEncoder {
-  readonly #options: AudioEncoderOptions;
+export class FrameEncoder extends ProcessEncoder<Encoding> {
   readonly #readHeader: ReadAudioHeader;
-  #encoding: Encoding | null = null;
-  #failedAt = Number.NEGATIVE_INFINITY;
-  #isClosed = false;
 
   constructor(codec: keyof typeof READERS, options: AudioEncoderOptions) {
-    this.#options = options;
+    super(options);
     this.#readHeader = READERS[codec];
   }
 
   push(timeMs: number, data: Buffer): void {
-    if (this.#isClosed || data.length > MAX_BYTES) return;
+    if (this.isClosed || data.length > MAX_BYTES) return;
     let run: Run | null = null;
     let time = timeMs;
     for (let at = 0; ; ) {
@@ -49,57 +46,26 @@ export class FrameEncoder implements AudioEncoder {
     }
   }
 
-  async finish(limitMs: number): Promise<void> {
-    await this.#encoding?.process.finish(limitMs);
-  }
-
-  close(): void {
-    this.#isClosed = true;
-    this.#encoding?.process.abort();
-    this.#encoding = null;
-  }
-
   #write({ header: { format, rate }, timeMs, samples, start, end }: Run, data: Buffer): void {
-    let encoding = this.#encoding;
-    if (encoding && (encoding.format !== format || encoding.rate !== rate)) {
-      encoding.process.end();
-      encoding = null;
-    }
-    encoding ??= this.#start(format, rate);
+    const encoding = this.running((one) => one.format === format && one.rate === rate, {
+      format,
+      rate,
+      begin: (process) => ({ process, format, rate, samples: 0, anchors: [] }),
+      timeOf,
+    });
     if (!encoding?.process.write(data.subarray(start, end))) return;
     if (samples > 0) encoding.anchors.push({ sample: encoding.samples, timeMs });
     encoding.samples += samples;
   }
-
-  #start(format: string, rate: number): Encoding | null {
-    if (performance.now() - this.#failedAt < RESTART_MS) return null;
-    const { ffmpeg, pidDir, onPacket, onError } = this.#options;
-    const process = new AacProcess({
-      ffmpeg,
-      pidDir,
-      format,
-      rate,
-      onBlock: (block, sample) => {
-        if (!this.#isClosed && encoding.anchors.length > 0) onPacket({ ...block, timeMs: timeOf(encoding, sample) });
-      },
-      onEnd: (error) => {
-        if (this.#encoding === encoding) this.#encoding = null;
-        if (error === null) return;
-        this.#failedAt = performance.now();
-        if (!this.#isClosed) onError(error);
-      },
-    });
-    const encoding: Encoding = { process, format, rate, samples: 0, anchors: [] };
-    this.#encoding = encoding;
-    return encoding;
-  }
 }
 
 /** Samples come back in order, so anchors before this one are dropped. */
-function timeOf({ anchors, rate }: Encoding, sample: number): number {
+function timeOf({ anchors, rate }: Encoding, sample: number): number | null {
   const next = anchors.findIndex((anchor) => anchor.sample > sample);
   const own = next === -1 ? anchors.length - 1 : next - 1;
   if (own > 0) anchors.splice(0, own);
-  const [{ sample: from, timeMs }] = anchors as [Anchor];
+  const [first] = anchors;
+  if (!first) return null;
+  const { sample: from, timeMs } = first;
   return timeMs + ((sample - from) / rate) * 1000;
 }

@@ -1,6 +1,7 @@
 import { OPUS_RATE, opusSamples } from "#lib/codecs";
-import { AacProcess, type AudioEncoder, type AudioEncoderOptions, RESTART_MS } from "./aac-process.ts";
+import type { AacProcess } from "./aac-process.ts";
 import { OggWriter } from "./ogg.ts";
+import { ProcessEncoder } from "./process-encoder.ts";
 
 const PER_MS = OPUS_RATE / 1000;
 const SILENCE_SAMPLES = 960;
@@ -15,26 +16,20 @@ const MAX_BACK_MS = 500;
 type Encoding = { process: AacProcess; ogg: OggWriter; baseMs: number; end: number; last: Buffer | null };
 
 /** Encodes Opus as AAC. Gaps are filled with silence. Malformed packets are dropped. */
-export class OpusEncoder implements AudioEncoder {
-  readonly #options: AudioEncoderOptions;
-  #encoding: Encoding | null = null;
-  #failedAt = Number.NEGATIVE_INFINITY;
-  #isClosed = false;
-
-  constructor(options: AudioEncoderOptions) {
-    this.#options = options;
-  }
-
+export class OpusEncoder extends ProcessEncoder<Encoding> {
   push(timeMs: number, packet: Buffer): void {
     const samples = opusSamples(packet);
-    if (samples === null || this.#isClosed) return;
-    let encoding = this.#encoding;
-    const gapMs = encoding ? timeMs - encoding.baseMs - encoding.end / PER_MS : 0;
-    if (gapMs > MAX_GAP_MS || gapMs < -MAX_BACK_MS) {
-      encoding?.process.end();
-      encoding = null;
-    }
-    encoding ??= this.#start(timeMs);
+    if (samples === null || this.isClosed) return;
+    const continues = ({ baseMs, end }: Encoding) => {
+      const gapMs = timeMs - baseMs - end / PER_MS;
+      return gapMs <= MAX_GAP_MS && gapMs >= -MAX_BACK_MS;
+    };
+    const encoding = this.running(continues, {
+      format: "ogg",
+      rate: OPUS_RATE,
+      begin: (process) => begin(process, timeMs),
+      timeOf: ({ baseMs }, sample) => baseMs + sample / PER_MS,
+    });
     if (!encoding) return;
     const { process, ogg } = encoding;
     const start = (timeMs - encoding.baseMs) * PER_MS;
@@ -53,38 +48,10 @@ export class OpusEncoder implements AudioEncoder {
     encoding.end = Math.max(encoding.end, start + samples);
     process.write(ogg.page(packet, encoding.end));
   }
+}
 
-  async finish(limitMs: number): Promise<void> {
-    await this.#encoding?.process.finish(limitMs);
-  }
-
-  close(): void {
-    this.#isClosed = true;
-    this.#encoding?.process.abort();
-    this.#encoding = null;
-  }
-
-  #start(baseMs: number): Encoding | null {
-    if (performance.now() - this.#failedAt < RESTART_MS) return null;
-    const { ffmpeg, pidDir, onPacket, onError } = this.#options;
-    const process = new AacProcess({
-      ffmpeg,
-      pidDir,
-      format: "ogg",
-      rate: OPUS_RATE,
-      onBlock: (block, sample) => {
-        if (!this.#isClosed) onPacket({ ...block, timeMs: baseMs + sample / PER_MS });
-      },
-      onEnd: (error) => {
-        if (this.#encoding === encoding) this.#encoding = null;
-        if (error === null) return;
-        this.#failedAt = performance.now();
-        if (!this.#isClosed) onError(error);
-      },
-    });
-    const encoding: Encoding = { process, ogg: new OggWriter(), baseMs, end: 0, last: null };
-    this.#encoding = encoding;
-    process.write(encoding.ogg.headers());
-    return encoding;
-  }
+function begin(process: AacProcess, baseMs: number): Encoding {
+  const ogg = new OggWriter();
+  process.write(ogg.headers());
+  return { process, ogg, baseMs, end: 0, last: null };
 }

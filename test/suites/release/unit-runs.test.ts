@@ -13,10 +13,7 @@ const ADMIN = "boot-test-token-of-32-characters";
 test("under systemd, with all restrictions of the unit, the server is ready and ffmpeg is fully confined", async (context) => {
   const port = await freePort();
   const booted = boot(emptyFolder(), [EXECUTABLE, join(paths.root, "scripts/vodbox.service"), String(port)]);
-  if (!booted) {
-    console.warn("skipped: systemd can be started by root alone, in namespaces of its own");
-    return context.skip();
-  }
+  if (!booted) return context.skip();
   const call = client(`http://127.0.0.1:${port}`);
   await until(
     "the unit is ready",

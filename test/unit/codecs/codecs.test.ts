@@ -179,6 +179,7 @@ const NAMED_ELSEWHERE = [
   "src/live/converted-audio/converting-sink.ts",
   "src/live/converted-audio/frame-encoder.ts",
   "src/live/converted-audio/opus-encoder.ts",
+  "src/live/converted-audio/process-encoder.ts",
   "src/live/whip/media-receiver.ts",
   "src/live/whip/negotiation.ts",
   "src/live/whip/video-source.ts",
