@@ -22,7 +22,18 @@ const FINISH_MS = 2000;
 /** Without a packet for so long, another source of audio takes its place. */
 const SILENT_MS = 1000;
 
-type AudioSource = { id: number; clock: SourceClock; buffer: JitterBuffer<RtpPacket>; heardAt: number };
+/** How long a source that joins waits for its first report. Of what arrives meanwhile, the packet with the least delay has its place. */
+const JOIN_MS = 1000;
+
+type AudioSource = {
+  id: number;
+  clock: SourceClock;
+  buffer: JitterBuffer<RtpPacket>;
+  joinedAt: number;
+  heardAt: number;
+  /** The clock of the source before, until this one has its place. */
+  replaced: SourceClock | null;
+};
 /** A sample until the clock of the session runs. `frame`: of video. */
 type Held = { bytes: number; frame: ShownFrame | null; emit: () => void };
 
@@ -105,7 +116,7 @@ export class MediaReceiver {
     this.#video.tick(now);
     if (this.#audio) {
       this.#audio.buffer.skip(now);
-      this.#readAudio(this.#audio);
+      this.#readAudio(this.#audio, now);
     }
     this.#startClock(now);
     if (!this.#video.isWaiting) this.#emitAudio();
@@ -113,6 +124,7 @@ export class MediaReceiver {
 
   /** The publisher has ended: what is being encoded is passed on. To be called before `close`. */
   async finish(): Promise<void> {
+    if (this.#audio) this.#readAudio(this.#audio, Number.POSITIVE_INFINITY);
     await this.#encoder.finish(FINISH_MS);
     if (!this.#isClosed) this.#emitAudio();
   }
@@ -135,12 +147,21 @@ export class MediaReceiver {
     if (before && isOther && now - before.heardAt < SILENT_MS) return;
     const source = before && !isOther ? before : this.#newAudio(packet.source, { hasNack, now });
     if (!source.buffer.add(packet, now)) return;
+    if (before && isOther) this.#replace(before, source);
     this.#audio = source;
     source.heardAt = now;
     source.clock.arrived(source.clock.mediaMs(packet.timestamp), now);
-    this.#readAudio(source);
-    // The new source begins where the clock of the one before has it.
-    if (before && isOther) this.#session.remove(before.clock);
+    this.#readAudio(source, now);
+  }
+
+  #replace(before: AudioSource, source: AudioSource): void {
+    if (!before.replaced) {
+      source.replaced = before.clock;
+      return;
+    }
+    // It never had a place.
+    this.#session.remove(before.clock);
+    source.replaced = before.replaced;
   }
 
   #newAudio(id: number, { hasNack, now }: { hasNack: boolean; now: number }): AudioSource {
@@ -148,17 +169,24 @@ export class MediaReceiver {
       id,
       clock: this.#session.add({ rate: OPUS_RATE, isSlewed: false }),
       buffer: new JitterBuffer(bufferOptions(this.#options.limits, hasNack)),
+      joinedAt: now,
       heardAt: now,
+      replaced: null,
     };
   }
 
-  #readAudio({ clock, buffer }: AudioSource): void {
+  #readAudio(source: AudioSource, now: number): void {
+    const { clock, buffer, replaced, joinedAt } = source;
+    if (replaced && !clock.hasReport && now - joinedAt < JOIN_MS) return;
     for (let next = buffer.take(); next; next = buffer.take()) {
       const { timestamp, payload } = next.packet;
       const mediaMs = clock.mediaMs(timestamp);
       const emit = () => this.#encoder.push(clock.sessionMs(mediaMs), payload);
       this.#emit({ bytes: payload.length, frame: null, emit });
     }
+    // The source begins where the clock of the one before has it.
+    if (replaced) this.#session.remove(replaced);
+    source.replaced = null;
   }
 
   /** Where the size changes, the parameter sets are in the frames, where decoders read them too: so the track continues. */

@@ -24,6 +24,7 @@ let asset: { id: number; external_id: string };
 let segment: string;
 beforeEach(async () => {
   app = await testApp({ rate_limit_beacon: "100000/1" });
+  app.stopClock();
   key = await app.key((await app.tenant()).id);
   ({ asset } = await readyAsset(app, key, { playback_policy: "public" }));
   const master = await app.call("GET", `/media/${asset.external_id}/master.m3u8`);

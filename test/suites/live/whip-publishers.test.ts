@@ -14,7 +14,7 @@ import { signalsOf } from "./whip-server.ts";
 
 const CHANNEL = "stage";
 
-test.each(rows(WHIP_PUBLISHERS, 1))("$what", async (publisher) => {
+test.each(rows(WHIP_PUBLISHERS, 2))("$what", async (publisher) => {
   const { seconds, expected, audioDelayMs, wallMs, brokenAt = Number.POSITIVE_INFINITY, starts } = publisher;
   const { media, offer } = await mediaOf(publisher);
   const watched = watchedGateway({ takeover: true });

@@ -12,20 +12,27 @@ const MAIN = fileURLToPath(new URL("../../../cli/main.ts", import.meta.url));
 /** The output lines that docs/operations.md documents; everything else belongs to the log. */
 const READY = /^(vodbox ready on|listening on|set up in a browser, once, within an hour:) http:\S+$/;
 
-/** Loaded into every process of the program: writes to stderr in all ways that bypass the log. */
+/** Loaded into every process of the program: writes to stderr in all ways that bypass the log, once that has replaced them. */
 const MISBEHAVIOUR = `
+const own = console.log;
+const every = (ms, work) => setInterval(work, ms).unref();
 const at = (ms, work) => setTimeout(work, ms).unref();
-at(9900, () => process.emitWarning("This is old", "DeprecationWarning", "DEP0999"));
-at(12_000, () => {
-  const end = Date.now() + 3500;
-  while (Date.now() < end);
+const waiting = every(50, () => {
+  if (console.log === own) return;
+  clearInterval(waiting);
+  at(100, () => process.emitWarning("This is old", "DeprecationWarning", "DEP0999"));
+  at(200, () => console.warn("\\u001b[33mA library\\u001b[0m says\\n%s", "something"));
+  at(300, () => console.log({ a: 1 }));
+  // Until scheduled tasks have missed their time.
+  every(6000, () => {
+    const end = Date.now() + 3500;
+    while (Date.now() < end);
+  });
+  if (process.env.TEST_ENDS) at(500, () => {
+    if (process.env.TEST_ENDS === "throw") throw new Error("Uncaught\\nthis");
+    Promise.reject(new Error("Uncaught\\nthis"));
+  });
 });
-at(10_000, () => console.warn("\\u001b[33mA library\\u001b[0m says\\n%s", "something"));
-at(10_100, () => console.log({ a: 1 }));
-if (process.env.TEST_ENDS) setTimeout(() => {
-  if (process.env.TEST_ENDS === "throw") throw new Error("Uncaught\\nthis");
-  Promise.reject(new Error("Uncaught\\nthis"));
-}, 10_500).unref();
 `;
 
 function misbehaving(args: string[], env: Record<string, string> = {}): Started {

@@ -143,8 +143,8 @@ export class Source {
   timestamp = (ms: number) => (this.base + Math.round(ms * this.rate)) >>> 0;
 }
 
-/** Another source of video. */
-export type Layer = { source: Source; frames: readonly Timed[] };
+/** Another source. `at`: when a frame is sent, if that is later than its time. */
+export type Layer = { source: Source; frames: readonly (Timed & { at?: number })[] };
 
 export class WhipClient {
   readonly location: string;
@@ -228,7 +228,7 @@ export class WhipClient {
     const due = [
       ...video.map((timed) => ({ ...timed, source: this.video, at: timed.ms })),
       ...audio.map((timed) => ({ ...timed, source: this.audio, at: timed.ms + audioDelayMs })),
-      ...layers.flatMap(({ source, frames }) => frames.map((timed) => ({ ...timed, source, at: timed.ms }))),
+      ...layers.flatMap(({ source, frames }) => frames.map((timed) => ({ at: timed.ms, ...timed, source }))),
     ].toSorted((one, other) => one.at - other.at);
     const startMs = Date.now();
     let reportedAt = Number.NEGATIVE_INFINITY;

@@ -63,16 +63,18 @@ const setsIn = ({ video }: Media) =>
     .map((set) => set.toString("base64"))
     .join(",");
 
-/** From that time on, a track comes from another source. */
+/** From that time on, a track comes from another source. `lateMs`: what it sends in its first milliseconds arrives at their end. */
 const otherSource =
-  (kind: "video" | "audio", ms: number) =>
+  (kind: "video" | "audio", ms: number, lateMs = 0) =>
   (media: Media): Media => ({
     ...media,
     [kind]: media[kind].filter(not(between(ms, Number.POSITIVE_INFINITY))),
     layers: [
       {
         source: new Source(kind === "video" ? VIDEO_TYPE : AUDIO_TYPE),
-        frames: media[kind].filter(between(ms, Number.POSITIVE_INFINITY)),
+        frames: media[kind]
+          .filter(between(ms, Number.POSITIVE_INFINITY))
+          .map((timed) => ({ ...timed, at: Math.max(timed.ms, ms + lateMs) })),
       },
     ],
   });
@@ -93,7 +95,12 @@ const testVideo = (seconds: number, size: string, rate: number, gop = rate) =>
   videoOf(signalVideo(seconds, size, rate), gop);
 
 export const WHIP_PUBLISHERS: readonly WhipPublisher[] = [
-  // Until its first report the other source is where it arrives, and a busy machine receives it late.
+  {
+    what: "another source of audio whose packets are late",
+    seconds: 7,
+    change: otherSource("audio", 3000, 1300),
+    signals: 5,
+  },
   { what: "another source of audio from 3 s on", seconds: 6, change: otherSource("audio", 3000), signals: 4 },
   { what: "a plain stream", seconds: 5 },
   { what: "packets that are lost", seconds: 6, offer: { loss: 0.05 } },

@@ -2,7 +2,7 @@ import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 import { HttpError } from "#lib/base";
 
 /** OWASP's password storage cheat sheet: 32 MiB and three passes, about 200 ms of one core. */
-const COST = { N: 2 ** 15, r: 8, p: 3, maxmem: 64 * 2 ** 20 };
+export const HASH_COST = { N: 2 ** 15, r: 8, p: 3, maxmem: 64 * 2 ** 20 };
 const SALT_BYTES = 16;
 const KEY_BYTES = 32;
 /** A flood of guesses uses one core and the memory of one hash; other requests are asked to retry later. */
@@ -11,7 +11,9 @@ const MAX_WAITING = 32;
 const derive = (password: string, salt: Buffer): Promise<Buffer> =>
   new Promise((resolve, reject) =>
     // RFC 8265, 4.2.2: passwords that look alike are equal, however they were typed.
-    scrypt(password.normalize("NFC"), salt, KEY_BYTES, COST, (error, key) => (error ? reject(error) : resolve(key))),
+    scrypt(password.normalize("NFC"), salt, KEY_BYTES, HASH_COST, (error, key) =>
+      error ? reject(error) : resolve(key),
+    ),
   );
 
 let last: Promise<unknown> = Promise.resolve();
