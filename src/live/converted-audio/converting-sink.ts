@@ -3,6 +3,7 @@ import type { PublishedStream, PublishSink, PublishWarning, StreamMetadata } fro
 import type { AacPacket, AudioEncoder, AudioEncoderOptions } from "./aac-process.ts";
 import { FrameEncoder } from "./frame-encoder.ts";
 import { OpusEncoder } from "./opus-encoder.ts";
+import { VideoHold } from "./video-hold.ts";
 
 /** What the publisher sent last is still encoded when it has ended, for so long at most. */
 const FINISH_MS = 500;
@@ -16,12 +17,14 @@ export type ConvertingOptions = {
   onError: (error: Error) => void;
 };
 
-type Conversion = { codec: ConvertibleCodec; encoder: AudioEncoder | null; waiting: ConvertibleAudio[]; bytes: number };
+type Waiting = { ms: number; data: Buffer };
+type Conversion = { codec: ConvertibleCodec; encoder: AudioEncoder | null; waiting: Waiting[]; bytes: number };
 
 /** Passes a publisher's stream on to `sink`, with its audio as AAC. */
 export class ConvertingSink implements PublishSink {
   readonly #sink: PublishSink;
   readonly #options: ConvertingOptions;
+  readonly #hold: VideoHold;
   #connection: PublishedStream | null = null;
   #conversion: Conversion | null = null;
   /** The last timestamp, and the same without wraps. */
@@ -33,6 +36,7 @@ export class ConvertingSink implements PublishSink {
   constructor(sink: PublishSink, options: ConvertingOptions) {
     this.#sink = sink;
     this.#options = options;
+    this.#hold = new VideoHold((error) => this.#connection?.stop(error.message));
   }
 
   onStart(connection: PublishedStream): void {
@@ -41,12 +45,17 @@ export class ConvertingSink implements PublishSink {
   }
 
   onConfig(config: TrackConfig): void {
-    if (config.kind === "audio") this.#stop();
-    this.#sink.onConfig(config);
+    const emit = () => this.#sink.onConfig(config);
+    // After the samples before it.
+    if (config.kind === "video") return this.#hold.add({ ms: Number.NEGATIVE_INFINITY, bytes: 0, emit });
+    this.#stop();
+    emit();
   }
 
   onSample(sample: LiveSample): void {
-    this.#sink.onSample(sample);
+    const emit = () => this.#sink.onSample(sample);
+    if (sample.kind === "audio") return emit();
+    this.#hold.add({ ms: this.#msOf(sample.timestamp), bytes: sample.data.length, emit });
   }
 
   onMetadata(metadata: StreamMetadata): void {
@@ -64,10 +73,14 @@ export class ConvertingSink implements PublishSink {
   onConvertible(audio: ConvertibleAudio): void {
     if (this.#conversion?.codec !== audio.codec) this.#start(audio.codec);
     const conversion = this.#conversion as Conversion;
-    if (conversion.encoder) return this.#push(conversion.encoder, audio);
+    const ms = this.#msOf(audio.timestamp);
+    this.#clock = { timestamp: audio.timestamp, ms };
+    this.#hold.audioPushed(ms);
+    if (conversion.encoder) return conversion.encoder.push(ms, audio.data);
     const { waiting } = conversion;
     conversion.bytes += audio.data.length;
-    if (waiting.length < MAX_WAITING.packets && conversion.bytes < MAX_WAITING.bytes) waiting.push(audio);
+    if (waiting.length < MAX_WAITING.packets && conversion.bytes < MAX_WAITING.bytes)
+      waiting.push({ ms, data: audio.data });
   }
 
   onEnd(end: StreamEnd): void {
@@ -78,8 +91,8 @@ export class ConvertingSink implements PublishSink {
   }
 
   #end(end: StreamEnd): void {
-    this.#hasEnded = true;
     this.#stop();
+    this.#hasEnded = true;
     this.#sink.onEnd(end);
   }
 
@@ -95,17 +108,15 @@ export class ConvertingSink implements PublishSink {
       };
       const encoder = encoderOf(codec, { ffmpeg: path, onPacket, onError });
       conversion.encoder = encoder;
-      for (const audio of conversion.waiting.splice(0)) this.#push(encoder, audio);
+      for (const { ms, data } of conversion.waiting.splice(0)) encoder.push(ms, data);
     };
     this.#options.ffmpeg().then(begin, onError);
   }
 
-  #push(encoder: AudioEncoder, { timestamp, data }: ConvertibleAudio): void {
+  /** Unsigned 32 bits that wrap, without wraps. */
+  #msOf(timestamp: number): number {
     const last = this.#clock;
-    // Unsigned 32 bits that wrap.
-    const ms = last ? last.ms + ((timestamp - last.timestamp) | 0) : timestamp;
-    this.#clock = { timestamp, ms };
-    encoder.push(ms, data);
+    return last ? last.ms + ((timestamp - last.timestamp) | 0) : timestamp;
   }
 
   #emit({ timeMs, data, configuration }: AacPacket): void {
@@ -119,6 +130,7 @@ export class ConvertingSink implements PublishSink {
     } catch (error) {
       this.#connection?.stop((error as Error).message);
     }
+    this.#hold.audioEncoded(timeMs);
   }
 
   #fail(error: Error): void {
@@ -133,6 +145,7 @@ export class ConvertingSink implements PublishSink {
 
   #stop(): void {
     this.#conversion?.encoder?.close();
+    this.#hold.flush();
     this.#conversion = null;
     this.#configuration = null;
   }

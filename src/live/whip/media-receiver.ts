@@ -3,6 +3,7 @@ import { joinNalUnits } from "#lib/mpegts";
 import type { PublishStream } from "#lib/publishing";
 import type { AacPacket } from "../converted-audio/aac-process.ts";
 import { OpusEncoder } from "../converted-audio/opus-encoder.ts";
+import { VideoHold } from "../converted-audio/video-hold.ts";
 import { JitterBuffer } from "./jitter-buffer.ts";
 import { bufferOptions, type WhipLimits } from "./limits.ts";
 import type { NegotiatedTrack } from "./negotiation.ts";
@@ -43,6 +44,8 @@ export type MediaOptions = {
   stream: PublishStream;
   ffmpeg: string;
   onAudioError: (error: Error) => void;
+  /** Called with what the sink throws later. */
+  onError: (error: Error) => void;
 };
 
 /** A source for receiver reports and requests. */
@@ -54,6 +57,7 @@ export class MediaReceiver {
   readonly #session = new SessionClock();
   readonly #video: VideoLayers;
   readonly #encoder: OpusEncoder;
+  readonly #hold: VideoHold;
   readonly #byType: ReadonlyMap<number, NegotiatedTrack>;
   /** The first source of audio, until it is silent; others are ignored. */
   #audio: AudioSource | null = null;
@@ -68,8 +72,9 @@ export class MediaReceiver {
   #isClosed = false;
 
   constructor(options: MediaOptions) {
-    const { tracks, limits, stream, ffmpeg, onAudioError } = options;
+    const { tracks, limits, stream, ffmpeg, onAudioError, onError } = options;
     this.#options = options;
+    this.#hold = new VideoHold(onError);
     this.#byType = new Map(tracks.map((track) => [track.payloadType, track]));
     const sets = tracks.flatMap(({ kind, parameterSets }) => (kind === "video" ? readSets(parameterSets) : []));
     this.#video = new VideoLayers({
@@ -77,7 +82,7 @@ export class MediaReceiver {
       limits,
       sets,
       hasNack: tracks.some(({ kind, hasNack }) => kind === "video" && hasNack),
-      onFrame: (frame) => this.#emit({ bytes: frame.data.length, frame, emit: () => this.#emitVideo(frame) }),
+      onFrame: (frame) => this.#emit({ bytes: frame.data.length, frame, emit: () => this.#holdVideo(frame) }),
     });
     this.#encoder = new OpusEncoder({
       ffmpeg,
@@ -86,6 +91,7 @@ export class MediaReceiver {
         if (this.#isClosed) return;
         this.#encoded.push(packet);
         if (!this.#video.isWaiting || this.#encoded.length > MAX_ENCODED) this.#emitAudio();
+        this.#hold.audioEncoded(packet.timeMs);
       },
     });
     stream.tracks(tracks.map(({ kind }) => kind));
@@ -127,6 +133,7 @@ export class MediaReceiver {
     if (this.#audio) this.#readAudio(this.#audio, Number.POSITIVE_INFINITY);
     await this.#encoder.finish(FINISH_MS);
     if (!this.#isClosed) this.#emitAudio();
+    this.#hold.flush();
   }
 
   /** Sources of video that should send a keyframe. */
@@ -138,6 +145,7 @@ export class MediaReceiver {
     this.#isClosed = true;
     this.#held = null;
     this.#encoder.close();
+    this.#hold.close();
   }
 
   #receiveAudio(packet: RtpPacket, { hasNack }: NegotiatedTrack, now: number): void {
@@ -181,7 +189,11 @@ export class MediaReceiver {
     for (let next = buffer.take(); next; next = buffer.take()) {
       const { timestamp, payload } = next.packet;
       const mediaMs = clock.mediaMs(timestamp);
-      const emit = () => this.#encoder.push(clock.sessionMs(mediaMs), payload);
+      const emit = () => {
+        const timeMs = clock.sessionMs(mediaMs);
+        this.#hold.audioPushed(timeMs);
+        this.#encoder.push(timeMs, payload);
+      };
       this.#emit({ bytes: payload.length, frame: null, emit });
     }
     // The source begins where the clock of the one before has it.
@@ -189,8 +201,13 @@ export class MediaReceiver {
     source.replaced = null;
   }
 
+  #holdVideo(frame: ShownFrame): void {
+    const ms = frame.timeMs();
+    this.#hold.add({ ms, bytes: frame.data.length, emit: () => this.#emitVideo(frame, ms) });
+  }
+
   /** Where the size changes, the parameter sets are in the frames, where decoders read them too: so the track continues. */
-  #emitVideo({ isKeyframe, data, sets, configuration, timeMs }: ShownFrame): void {
+  #emitVideo({ isKeyframe, data, sets, configuration }: ShownFrame, ms: number): void {
     const { stream } = this.#options;
     if (!this.#configuration) {
       if (!isKeyframe) return;
@@ -200,7 +217,7 @@ export class MediaReceiver {
     // From then on in each keyframe: players may begin with any of them, and a size may return.
     this.#hasChanged ||= !this.#configuration.equals(configuration);
     const content = isKeyframe && this.#hasChanged ? Buffer.concat([joinNalUnits(sets), data]) : data;
-    const timestamp = stampOf(timeMs());
+    const timestamp = stampOf(ms);
     stream.sample({ kind: "video", timestamp, compositionOffset: 0, isKeyframe, data: content });
   }
 

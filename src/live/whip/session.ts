@@ -84,6 +84,7 @@ export class WhipSession {
       stream,
       ffmpeg,
       onAudioError: (error) => this.#log("error", "audio could not be encoded", { error: error.message }),
+      onError: (error) => this.#fail(error),
     });
     this.#dtls = new DtlsPeer({
       werift,

@@ -1,6 +1,8 @@
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { rows } from "#test/support/amount.ts";
+import { descendantsOf, until } from "#test/support/descendants.ts";
 import { startPublisher } from "#test/support/live/ffmpeg-publisher.ts";
 import { watchedGateway } from "#test/support/live/live-watcher.ts";
 import { startRtmp } from "#test/support/live/rtmp-recorder.ts";
@@ -14,8 +16,8 @@ import { signalsOf } from "./whip-server.ts";
 
 const SECONDS = 7;
 
-/** `rate`: samples per second of the recording. */
-type Row = { what: string; protocol: "rtmp" | "srt"; audio: string; rate: number };
+/** `rate`: samples per second of the recording. `isBusy`: the encoder of audio stands still for a while. */
+type Row = { what: string; protocol: "rtmp" | "srt"; audio: string; rate: number; isBusy?: boolean };
 
 const ROWS: readonly Row[] = [
   {
@@ -24,6 +26,7 @@ const ROWS: readonly Row[] = [
     audio: "libmp3lame -ar 44100",
     rate: 44_100,
   },
+  { what: "MP3 over RTMP, on a busy machine", protocol: "rtmp", audio: "libmp3lame", rate: 48_000, isBusy: true },
   { what: "AC-3 with six channels over SRT", protocol: "srt", audio: "ac3 -ac 6", rate: 48_000 },
   { what: "Opus over SRT", protocol: "srt", audio: "libopus", rate: 48_000 },
   { what: "MP2 over SRT", protocol: "srt", audio: "mp2", rate: 48_000 },
@@ -39,7 +42,17 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-test.each(rows(ROWS, 3))("$what", async ({ protocol, audio, rate }) => {
+/** The encoders of audio stop for 3 s, once `hasBegun`. */
+async function standStill(hasBegun: () => boolean): Promise<void> {
+  await until("the stream has begun", hasBegun);
+  const encoders = descendantsOf(process.pid).filter(({ command }) => command.endsWith("-f adts pipe:1"));
+  expect(encoders.length).toBeGreaterThan(0);
+  for (const { pid } of encoders) process.kill(pid, "SIGSTOP");
+  await sleep(3000);
+  for (const { pid } of encoders) process.kill(pid, "SIGCONT");
+}
+
+test.each(rows(ROWS, 2))("$what", async ({ protocol, audio, rate, isBusy }) => {
   const watched = watchedGateway();
   const authorize = watched.gateway.authorize.bind(watched.gateway);
   const { port, log } = protocol === "rtmp" ? await startRtmp({ authorize }) : await startSrt({ authorize });
@@ -52,6 +65,7 @@ test.each(rows(ROWS, 3))("$what", async ({ protocol, audio, rate }) => {
     ..."-c:v libx264 -preset ultrafast -pix_fmt yuv420p -g 30 -c:a".split(" "),
     ...[...audio.split(" "), "-f", protocol === "rtmp" ? "flv" : "mpegts", url],
   ]);
+  if (isBusy) await standStill(() => watched.streams.length > 0);
   const [code] = await publisher.exit;
   expect([code, publisher.stderr()]).toEqual([0, ""]);
   await untilFinished(watched);

@@ -131,9 +131,9 @@ export const WHIP_PUBLISHERS: readonly WhipPublisher[] = [
     signals: 3,
   },
   {
-    what: "video that begins 2 s later",
-    seconds: 7,
-    change: ({ video, ...rest }) => ({ ...rest, video: video.filter(not(between(0, 2000))) }),
+    what: "video that begins 1 s later",
+    seconds: 6,
+    change: ({ video, ...rest }) => ({ ...rest, video: video.filter(not(between(0, 1000))) }),
     expected: { seconds: 5 },
   },
   {

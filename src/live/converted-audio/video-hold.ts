@@ -1,0 +1,96 @@
+import { setTimeout } from "#lib/base";
+
+/** What an encoder holds at most when the machine is not busy. */
+const USUAL_MS = 250;
+/** A longer step of audio is another clock, or a gap, which begins another encoder. */
+const LONG_STEP_MS = 2000;
+/** How long video waits. Then it goes on, until the encoder is no longer behind. */
+const MAX_WAIT_MS = 5000;
+const MAX_BYTES = 16 * 2 ** 20;
+
+type Waiting = { ms: number; bytes: number; emit: () => void };
+
+/**
+ * Holds video while the encoder of audio is behind, as on a busy machine when it starts: a segment that ends before its audio is
+ * there has silence in its place. All times are milliseconds on one clock without wraps.
+ */
+export class VideoHold {
+  readonly #onError: (error: Error) => void;
+  #waiting: Waiting[] = [];
+  #bytes = 0;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #pushedMs: number | null = null;
+  #encodedMs = 0;
+  #hasGivenUp = false;
+
+  /** `onError`: for what `emit` of `add` throws later. */
+  constructor(onError: (error: Error) => void) {
+    this.#onError = onError;
+  }
+
+  /** Audio of this time was given to the encoder. */
+  audioPushed(ms: number): void {
+    if (this.#pushedMs === null || Math.abs(ms - this.#pushedMs) > LONG_STEP_MS) this.#encodedMs = ms;
+    this.#pushedMs = ms;
+  }
+
+  /** Audio of this time was passed on. */
+  audioEncoded(ms: number): void {
+    this.#encodedMs = ms;
+    if (!this.#isBehind()) this.#hasGivenUp = false;
+    this.#release();
+  }
+
+  /** A sample or a configuration of video, in order. `emit` is called at once, and its errors are thrown, unless it waits. */
+  add({ ms, bytes, emit }: Waiting): void {
+    if (this.#waiting.length === 0 && !this.#mustWait(ms)) return emit();
+    this.#waiting.push({ ms, bytes, emit });
+    this.#bytes += bytes;
+    this.#timer ??= setTimeout(() => this.#giveUp(), MAX_WAIT_MS);
+    if (this.#bytes > MAX_BYTES) this.#giveUp();
+  }
+
+  /** Nothing waits any longer: the audio has ended, or it needs no encoder. */
+  flush(): void {
+    this.#pushedMs = null;
+    this.#release();
+  }
+
+  /** Drops what waits. */
+  close(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#waiting = [];
+    this.#bytes = 0;
+  }
+
+  #giveUp(): void {
+    this.#hasGivenUp = true;
+    this.#release();
+  }
+
+  #isBehind(): boolean {
+    return this.#pushedMs !== null && this.#pushedMs - this.#encodedMs > USUAL_MS;
+  }
+
+  #mustWait(ms: number): boolean {
+    return !this.#hasGivenUp && ms > this.#encodedMs && this.#isBehind();
+  }
+
+  #release(): void {
+    const kept = this.#waiting.findIndex(({ ms }) => this.#mustWait(ms));
+    const released = this.#waiting.splice(0, kept === -1 ? this.#waiting.length : kept);
+    if (this.#waiting.length === 0 && this.#timer) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
+    }
+    try {
+      for (const { bytes, emit } of released) {
+        this.#bytes -= bytes;
+        emit();
+      }
+    } catch (error) {
+      this.#onError(error as Error);
+    }
+  }
+}
