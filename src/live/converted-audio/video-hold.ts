@@ -1,14 +1,16 @@
-import { setTimeout } from "#lib/base";
+import { setInterval } from "#lib/base";
 
 /** What an encoder holds at most when the machine is not busy. */
 const USUAL_MS = 250;
 /** A longer step of audio is another clock, or a gap, which begins another encoder. */
 const LONG_STEP_MS = 2000;
-/** How long video waits. Then it goes on, until the encoder is no longer behind. */
+/** How long video waits. Then it does not, until the encoder is no longer behind. */
 const MAX_WAIT_MS = 5000;
+const CHECK_MS = 500;
 const MAX_BYTES = 16 * 2 ** 20;
 
-type Waiting = { ms: number; bytes: number; emit: () => void };
+type Item = { ms: number; bytes: number; emit: () => void };
+type Waiting = Item & { since: number };
 
 /**
  * Holds video while the encoder of audio is behind, as on a busy machine when it starts: a segment that ends before its audio is
@@ -18,7 +20,7 @@ export class VideoHold {
   readonly #onError: (error: Error) => void;
   #waiting: Waiting[] = [];
   #bytes = 0;
-  #timer: ReturnType<typeof setTimeout> | null = null;
+  #timer: ReturnType<typeof setInterval> | null = null;
   #pushedMs: number | null = null;
   #encodedMs = 0;
   #hasGivenUp = false;
@@ -42,12 +44,12 @@ export class VideoHold {
   }
 
   /** A sample or a configuration of video, in order. `emit` is called at once, and its errors are thrown, unless it waits. */
-  add({ ms, bytes, emit }: Waiting): void {
+  add({ ms, bytes, emit }: Item): void {
     if (this.#waiting.length === 0 && !this.#mustWait(ms)) return emit();
-    this.#waiting.push({ ms, bytes, emit });
+    this.#waiting.push({ ms, bytes, emit, since: performance.now() });
     this.#bytes += bytes;
-    this.#timer ??= setTimeout(() => this.#giveUp(), MAX_WAIT_MS);
-    if (this.#bytes > MAX_BYTES) this.#giveUp();
+    this.#timer ??= setInterval(() => this.#check(), CHECK_MS);
+    this.#check();
   }
 
   /** Nothing waits any longer: the audio has ended, or it needs no encoder. */
@@ -58,13 +60,15 @@ export class VideoHold {
 
   /** Drops what waits. */
   close(): void {
-    if (this.#timer) clearTimeout(this.#timer);
+    if (this.#timer) clearInterval(this.#timer);
     this.#timer = null;
     this.#waiting = [];
     this.#bytes = 0;
   }
 
-  #giveUp(): void {
+  #check(): void {
+    const [first] = this.#waiting;
+    if (!first || (performance.now() - first.since < MAX_WAIT_MS && this.#bytes <= MAX_BYTES)) return;
     this.#hasGivenUp = true;
     this.#release();
   }
@@ -81,7 +85,7 @@ export class VideoHold {
     const kept = this.#waiting.findIndex(({ ms }) => this.#mustWait(ms));
     const released = this.#waiting.splice(0, kept === -1 ? this.#waiting.length : kept);
     if (this.#waiting.length === 0 && this.#timer) {
-      clearTimeout(this.#timer);
+      clearInterval(this.#timer);
       this.#timer = null;
     }
     try {

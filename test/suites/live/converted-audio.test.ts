@@ -16,7 +16,7 @@ import { signalsOf } from "./whip-server.ts";
 
 const SECONDS = 7;
 
-/** `rate`: samples per second of the recording. `isBusy`: the encoder of audio stands still for a while. */
+/** `rate`: samples per second of the recording. `isBusy`: the encoder of audio pauses for a while. */
 type Row = { what: string; protocol: "rtmp" | "srt"; audio: string; rate: number; isBusy?: boolean };
 
 const ROWS: readonly Row[] = [
@@ -42,12 +42,13 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-/** The encoders of audio stop for 3 s, once `hasBegun`. */
-async function standStill(hasBegun: () => boolean): Promise<void> {
+/** The encoders of audio pause for 3 s, once `hasBegun`. */
+async function pauseEncoders(hasBegun: () => boolean): Promise<void> {
   await until("the stream has begun", hasBegun);
   const encoders = descendantsOf(process.pid).filter(({ command }) => command.endsWith("-f adts pipe:1"));
   expect(encoders.length).toBeGreaterThan(0);
   for (const { pid } of encoders) process.kill(pid, "SIGSTOP");
+  // Real time: the publisher does not stop meanwhile.
   await sleep(3000);
   for (const { pid } of encoders) process.kill(pid, "SIGCONT");
 }
@@ -65,7 +66,7 @@ test.each(rows(ROWS, 2))("$what", async ({ protocol, audio, rate, isBusy }) => {
     ..."-c:v libx264 -preset ultrafast -pix_fmt yuv420p -g 30 -c:a".split(" "),
     ...[...audio.split(" "), "-f", protocol === "rtmp" ? "flv" : "mpegts", url],
   ]);
-  if (isBusy) await standStill(() => watched.streams.length > 0);
+  if (isBusy) await pauseEncoders(() => watched.streams.length > 0);
   const [code] = await publisher.exit;
   expect([code, publisher.stderr()]).toEqual([0, ""]);
   await untilFinished(watched);
