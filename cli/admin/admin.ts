@@ -123,6 +123,8 @@ function addKeys(admin: Command): void {
   const key = admin.command("key").description("manage API keys");
   const keys = () => import("./key.ts");
   operation(key, "issue", "create an API key; its token is printed once", keys, "issue")
+    // As other objects are created.
+    .alias("create")
     .requiredOption("--tenant <T>", "tenant, by id or slug")
     .option("--name <N>", "name", "SDK key")
     .option("--scopes <LIST>", "scopes, comma-separated", "assets:read")

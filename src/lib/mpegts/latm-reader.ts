@@ -119,6 +119,7 @@ function readStreamMux(reader: BitReader, element: Buffer): StreamMux {
   const { rate } = readAudioConfig(reader);
   const bits = reader.position - start;
   const configuration = bitsOf(element, start, bits);
+  if (configBits !== null && configBits < bits) reject("a configuration that is shorter than its content");
   if (configBits !== null) reader.skip(configBits - bits);
   if (reader.bits(3) !== 0) reject("frames of a constant length");
   reader.skip(8);
