@@ -33,7 +33,7 @@ export function writeAnswer({ offer, media }: Negotiated, local: LocalParameters
     ...(accepted.every((mid) => mid !== "") ? [`a=group:BUNDLE ${accepted.join(" ")}`] : []),
     ...offer.media.flatMap((offered, index) => {
       const track = media[index];
-      return track ? acceptedMedia(offered, track, local) : declinedMedia(offered);
+      return track ? acceptedMedia(offered, track, local) : declinedMedia(offered, local);
     }),
   ];
   return `${lines.join("\r\n")}\r\n`;
@@ -41,9 +41,14 @@ export function writeAnswer({ offer, media }: Negotiated, local: LocalParameters
 
 const TYPES = { audio: "audio", video: "video", other: "application" } as const;
 
-const declinedMedia = ({ kind, protocol, formats, mid }: OfferedMedia): string[] => [
+const declinedMedia = (
+  { kind, protocol, formats, mid }: OfferedMedia,
+  { fingerprint }: LocalParameters,
+): string[] => [
   `m=${TYPES[kind]} 0 ${protocol} ${formats.join(" ")}`,
   "c=IN IP4 0.0.0.0",
+  // GStreamer 1.22 refuses an answer without it.
+  `a=fingerprint:sha-256 ${fingerprint}`,
   ...(mid === "" ? [] : [`a=mid:${mid}`]),
   "a=inactive",
 ];

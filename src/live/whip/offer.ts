@@ -8,7 +8,7 @@ export type OfferedMedia = {
   protocol: string;
   formats: readonly string[];
   mid: string;
-  /** The peer sends it: `sendrecv` or `sendonly`, and the port is not 0. */
+  /** The peer sends it: `sendrecv` or `sendonly`, and the port is not 0, or the media are `bundle-only` (RFC 9143, 6). */
   isSent: boolean;
   codecs: readonly Codec[];
   /** Feedback messages by payload type; `*` for all. */
@@ -114,6 +114,8 @@ class OfferReader {
   #readMedia(section: Section, name: string, argument: string): void {
     if (DIRECTIONS.has(name)) section.direction = name;
     else if (name === "rtcp-mux") this.#multiplexed.add(section);
+    // On the connection of other media (RFC 9143, 6): the port is 0.
+    else if (name === "bundle-only") section.media = { ...section.media, isSent: true };
     else readAttribute(section, name, argument);
   }
 
@@ -127,7 +129,9 @@ class OfferReader {
       fingerprints: this.#fingerprints,
       setup: this.#setup || "actpass",
       bundle: this.#bundle,
-      hasRtcpMux: this.#sections.every((section) => section.media.kind === "other" || this.#multiplexed.has(section)),
+      hasRtcpMux: this.#sections.every(
+        (section) => section.media.kind === "other" || !mediaOf(section).isSent || this.#multiplexed.has(section),
+      ),
       media: this.#sections.map(mediaOf),
     };
   }

@@ -104,6 +104,22 @@ describe("an answer", () => {
     expect(lines.filter((line) => line === "a=recvonly")).toHaveLength(2);
   });
 
+  test("takes what is on the connection of other media, whose port is 0", () => {
+    const bundled = offer().replace(/m=video 9([\s\S]*a=mid:v)/, "m=video 0$1\r\na=bundle-only");
+    expect(bundled).toContain("m=video 0");
+    expect(answerTo(bundled).filter((line) => /^m=/.test(line))).toEqual([
+      "m=audio 9 UDP/TLS/RTP/SAVPF 111",
+      "m=video 9 UDP/TLS/RTP/SAVPF 96",
+    ]);
+  });
+
+  test("declines what was stopped, which has no attributes", () => {
+    const lines = answerTo(`${offer()}m=video 0 UDP/TLS/RTP/SAVPF 96\r\na=mid:w\r\na=inactive\r\n`);
+    expect(lines.at(-6)).toBe("m=video 0 UDP/TLS/RTP/SAVPF 96");
+    // GStreamer needs it.
+    expect(lines.at(-4)).toBe("a=fingerprint:sha-256 AA:BB");
+  });
+
   test("has the profile of the offer at a level that does not limit it, and every layer", () => {
     const lines = answerTo(offer({ rids: ["q", "f"] }));
     expect(lines.find((line) => line.startsWith("a=fmtp:96"))).toMatch(/packetization-mode=1;profile-level-id=42e034/);
