@@ -31,6 +31,17 @@ export function descendantsOf(pid: number): ProcessId[] {
 
 export const isAlive = ({ pid, start }: ProcessId) => read(pid)?.start === start;
 
+/** Sends a signal to each process that still runs: an encode has some that end soon. */
+export function signalAll(processes: readonly { pid: number }[], signal: NodeJS.Signals): void {
+  for (const { pid } of processes) {
+    try {
+      process.kill(pid, signal);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
+  }
+}
+
 /** How much slower than usual a machine may be: the processors of virtual ones were seen at a third of their speed. */
 const PATIENCE = 3;
 

@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import { MediaError } from "#media/error.ts";
 import { run } from "#media/ffmpeg.ts";
 import type { Precedence } from "#media/precedence.ts";
-import { descendantsOf, until } from "#test/support/descendants.ts";
+import { descendantsOf, signalAll, until } from "#test/support/descendants.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { binaries } from "#test/support/media/sources.ts";
 
@@ -70,7 +70,7 @@ test("a run continues of which a process of the sandbox was suspended, just befo
   await until("it is suspended", () => isSuspended("starting"));
   const all = processesOf("starting");
   expect(all.length).toBeGreaterThan(1);
-  for (const { pid } of all) process.kill(pid, "SIGSTOP");
+  signalAll(all, "SIGSTOP");
   urgent.stop();
   await urgent.ended;
   await until("none of them is suspended", () => !all.some((one) => stateOfProcess(one) === "T"));

@@ -2,6 +2,7 @@ import { createPublicKey } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { isNightly } from "#test/support/amount.ts";
 import { json, refused, succeeded } from "#test/support/commands/outcome.ts";
 import { uploaded } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
@@ -15,8 +16,11 @@ const settled = (value: unknown): unknown =>
     ),
   );
 
-/** The operator's commands, and each one's output, in order. */
-async function day(dataDir: string): Promise<unknown[]> {
+/**
+ * The operator's commands, and each one's output, in order. The full tier tries what is refused without a server only: with
+ * one, the same checks refuse it.
+ */
+async function day(dataDir: string, isServed: boolean): Promise<unknown[]> {
   const at = ["--data", dataDir];
   const steps: unknown[] = [];
   const step = async (...args: string[]) => {
@@ -26,8 +30,11 @@ async function day(dataDir: string): Promise<unknown[]> {
     steps.push(settled(answer));
     return answer;
   };
-  const fails = async (code: 1 | 2, ...args: string[]) =>
-    steps.push((await refused(["admin", ...args, ...at], code)).replaceAll(dataDir, "DATA"));
+  const fails = async (code: 1 | 2, ...args: string[]) => {
+    if (isServed && !isNightly) return;
+    const sentence = (await refused(["admin", ...args, ...at], code)).replaceAll(dataDir, "DATA");
+    if (isNightly) steps.push(sentence);
+  };
 
   await step("tenant", "create", "--name", "Acme Inc.", "--slug", "acme");
   await step("tenant", "create", "--name", "F", "--slug", "free", "--plan", "free", "--playback-policy", "public");
@@ -114,7 +121,7 @@ test("an operator's commands have the same results with a server and without", a
   const served = emptyFolder();
   // The settings' own tokens would differ from those in the data directory, which `admin` reads.
   const server = await startServer(served, { env: { VODBOX_ADMIN_TOKEN: "" } });
-  const [without, withServer] = await Promise.all([day(alone), day(served)]);
+  const [without, withServer] = await Promise.all([day(alone, false), day(served, true)]);
   expect(withServer).toEqual(without);
   expect(server.stderr()).toBe("");
 });
