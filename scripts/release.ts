@@ -14,7 +14,7 @@ import { parseArgs } from "node:util";
 import { writeAssets } from "./build/assets.ts";
 import type { Arch } from "./build/base.ts";
 import { buildExecutable } from "./build/build-executable.ts";
-import type { BuildKind } from "./build/kind.ts";
+import { type BuildKind, gzipLevel } from "./build/kind.ts";
 import { paths } from "./build/paths.ts";
 import { step } from "./build/report.ts";
 import { chooseTools } from "./build/tools.ts";
@@ -142,8 +142,9 @@ async function writeArtifacts(arch: Arch, { wish, kind, folder }: Making): Promi
   await buildExecutable(arch, executable, { tools, kind });
   writeFileSync(join(folder, names.sbom), await sbom(arch, tools, await sha256(executable)));
   await step("ffmpeg package", () => writeFfmpegPackage(arch, tools, folder));
-  await step("Debian package", () => writeDeb(arch, executable, join(folder, names.deb)));
-  await step("image", () => writeImage(arch, executable, join(folder, names.image)));
+  const level = gzipLevel(kind);
+  await step("Debian package", () => writeDeb(arch, executable, join(folder, names.deb), { level }));
+  await step("image", () => writeImage(arch, executable, join(folder, names.image), level));
 }
 
 main().catch((error: unknown) => {
