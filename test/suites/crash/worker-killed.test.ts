@@ -69,7 +69,7 @@ describe("a worker", () => {
     },
   );
 
-  test("stopped during an encode: the job is released without counting, 0, nothing is left", async () => {
+  nightly("stopped during an encode: the job is released without counting, 0, nothing is left", async () => {
     const dataDir = emptyFolder();
     const scratch = emptyFolder();
     const server = await startServer(dataDir, { env: long });

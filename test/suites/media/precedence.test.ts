@@ -6,6 +6,7 @@ import type { Precedence } from "#media/precedence.ts";
 import { descendantsOf, signalAll, until } from "#test/support/descendants.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { binaries } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 /** An endless encode into nothing, and the time that it has reached; `name` distinguishes it in the list of processes. */
 function endless(name: string, precedence: Precedence) {
@@ -112,7 +113,7 @@ test("a suspended run ends as soon as it is aborted", async () => {
   await urgent.ended;
 });
 
-test("urgent runs without an end take at most half of the time", async () => {
+nightly("urgent runs without an end take at most half of the time", async () => {
   const background = endless("starved", "background");
   await until("it encodes", () => background.position > 1);
   const urgent = endless("always", "urgent");

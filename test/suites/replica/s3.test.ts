@@ -48,7 +48,7 @@ test("a replica on S3: rounds of loss, a stop, and a replica that is away for a 
   // Nothing listens there.
   relay.lead(1);
   const writing = load(server);
-  await writing.more(500);
+  await writing.more(amount(250, 500));
   relay.lead(Number(new URL(s3.endpoint).port));
   await writing.stop();
   await caughtUp(server);
