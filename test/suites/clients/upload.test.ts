@@ -177,7 +177,7 @@ test("an upload that was aborted at the server begins again, and a refusal is re
 
 test.each(rows(["path", "stream"], 1))("the memory for a %s does not grow with the file", async (kind) => {
   const used: number[] = [];
-  for (const size of [64, amount(256, 512)])
+  for (const size of [32, amount(224, 512)])
     used.push((await start(server.base, await newFile(size * MIB), kind).result()).memory);
   expect((used[1] as number) - (used[0] as number)).toBeLessThan(100 * MIB);
 });

@@ -39,7 +39,7 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-test.each(rows(ROWS, 3))("$what", async ({ protocol, audio, rate }) => {
+test.each(rows(ROWS, 2))("$what", async ({ protocol, audio, rate }) => {
   const watched = watchedGateway();
   const authorize = watched.gateway.authorize.bind(watched.gateway);
   const { port, log } = protocol === "rtmp" ? await startRtmp({ authorize }) : await startSrt({ authorize });
