@@ -79,7 +79,7 @@ function load(base: string, key: string): Load {
         const read = await call("GET", "/api/v1/assets?limit=5", { key });
         for (const { status } of [written, read]) statuses.set(status, (statuses.get(status) ?? 0) + 1);
       } catch {
-        // No server listens, or it was killed.
+        // Real time: the pace of a client while no server listens, or after it was killed.
         await sleep(PAUSE_MS);
       }
     }
