@@ -1,5 +1,6 @@
 import {
   chmodSync,
+  copyFileSync,
   cpSync,
   existsSync,
   globSync,
@@ -14,7 +15,7 @@ import { parseArgs } from "node:util";
 import { writeAssets } from "./build/assets.ts";
 import type { Arch } from "./build/base.ts";
 import { buildExecutable } from "./build/build-executable.ts";
-import type { BuildKind } from "./build/kind.ts";
+import { type BuildKind, gzipLevel } from "./build/kind.ts";
 import { paths } from "./build/paths.ts";
 import { step } from "./build/report.ts";
 import { chooseTools } from "./build/tools.ts";
@@ -41,10 +42,12 @@ import { publicKeyOf, signFiles } from "./release/sign.ts";
 import { releaseTime } from "./release/time.ts";
 
 const usage = `usage: npm run release -- [--arch x64|arm64] [--out DIR] [--stage STAGE] [--base-url URL]
+         [--executable FILE]
          [--minisign-key FILE] [--apt --apt-key KEY [--apt-from DIR] [--apt-valid-days N]]
   --arch ARCH     only for this processor; default: both
   --out DIR       directory of the result, which is replaced; default: release
   --stage STAGE   of ffmpeg: complete, the default, or another one, for tests of a release that take no hour
+  --executable FILE  built before, for this processor, for tests of a release that build nothing twice
   --base-url URL  where the files will be published; the installer's default, and Homebrew's formula
   --minisign-key FILE  signs every file with this secret key; the installer then verifies that
   --apt           also writes an apt repository, to apt/
@@ -56,6 +59,7 @@ const OPTIONS = {
   arch: { type: "string" },
   out: { type: "string" },
   stage: { type: "string" },
+  executable: { type: "string" },
   "base-url": { type: "string" },
   "minisign-key": { type: "string" },
   apt: { type: "boolean" },
@@ -85,8 +89,10 @@ async function main(): Promise<void> {
     mkdirSync(unfinished, { recursive: true });
     // What tests of a release need is not compressed as small as possible, which takes a minute.
     const kind: BuildKind = stage === "complete" ? "release" : "tests";
-    await step("assets", () => writeAssets(kind));
-    for (const arch of arches) await writeArtifacts(arch, { wish: stage, kind, folder: unfinished });
+    const built = (arch: Arch) => (arch === process.arch ? values.executable : undefined);
+    if (!arches.every(built)) await step("assets", () => writeAssets(kind));
+    for (const arch of arches)
+      await writeArtifacts(arch, { wish: stage, kind, folder: unfinished, built: built(arch) });
     await step("Python client", () => writePythonPackages(unfinished));
     await step("npm packages", () => packClients(unfinished));
     await step("commands", () => packCommands(unfinished));
@@ -131,19 +137,22 @@ function refuseOthersFiles(out: string): void {
     throw new Error(`${out} contains other files than a release. Name another directory with --out.`);
 }
 
-type Making = { wish: Wish; kind: BuildKind; folder: string };
+/** `built`: an executable that is published as it is. */
+type Making = { wish: Wish; kind: BuildKind; folder: string; built: string | undefined };
 
-async function writeArtifacts(arch: Arch, { wish, kind, folder }: Making): Promise<void> {
+async function writeArtifacts(arch: Arch, { wish, kind, folder, built }: Making): Promise<void> {
   // Without its compiler the executable would lack the sandbox launcher, and keep debugging symbols.
   if (arch !== process.arch) await installBuildPackages(targetFor(arch).packages);
   const names = artifactNames(arch);
   const executable = join(folder, names.executable);
   const tools = await step("ffmpeg", () => chooseTools(arch, wish));
-  await buildExecutable(arch, executable, { tools, kind });
+  if (built) copyFileSync(built, executable);
+  else await buildExecutable(arch, executable, { tools, kind });
   writeFileSync(join(folder, names.sbom), await sbom(arch, tools, await sha256(executable)));
   await step("ffmpeg package", () => writeFfmpegPackage(arch, tools, folder));
-  await step("Debian package", () => writeDeb(arch, executable, join(folder, names.deb)));
-  await step("image", () => writeImage(arch, executable, join(folder, names.image)));
+  const level = gzipLevel(kind);
+  await step("Debian package", () => writeDeb(arch, executable, join(folder, names.deb), { level }));
+  await step("image", () => writeImage(arch, executable, join(folder, names.image), level));
 }
 
 main().catch((error: unknown) => {

@@ -17,16 +17,14 @@ const ALONE = "isolated.test.ts";
  * claims, leases, lists, search and imports. All others use the database in the same ways.
  */
 const REMOTE = [
-  "test/api/assets/{asset-lists,assets,bulk,collections,csv}.test.ts",
+  "test/api/assets/{asset-lists,assets,csv}.test.ts",
   "test/api/batch-uploads/batches.test.ts",
-  "test/api/billing/{checkout,usage}.test.ts",
-  "test/api/credentials/sessions.test.ts",
+  "test/api/billing/checkout.test.ts",
   "test/api/http/repeats.test.ts",
   "test/api/live/live-state.test.ts",
-  "test/api/search/*.test.ts",
-  "test/api/shares/plays.test.ts",
-  "test/api/tenants/{retention,suspended,tenant-deletion}.test.ts",
-  "test/api/transcoding/{cloud-jobs,jobs,queue-order,task-lifecycle,task-queue,tasks}.test.ts",
+  "test/api/search/search.test.ts",
+  "test/api/tenants/{retention,suspended}.test.ts",
+  "test/api/transcoding/{cloud-jobs,jobs,task-lifecycle,task-queue}.test.ts",
   "test/api/uploads/uploads.test.ts",
   "test/api/webhooks/webhooks.test.ts",
 ];
@@ -34,10 +32,16 @@ const REMOTE = [
 /** More of the same kinds, which only the nightly tier repeats. */
 const REMOTE_NIGHTLY = [
   "test/api/analytics/{analytics,beacons}.test.ts",
-  "test/api/assets/lifecycle.test.ts",
+  "test/api/assets/{bulk,collections,lifecycle}.test.ts",
+  "test/api/billing/usage.test.ts",
   "test/api/clips/clips.test.ts",
+  "test/api/credentials/sessions.test.ts",
   "test/api/http/isolation.test.ts",
+  "test/api/search/{search-words,text-index}.test.ts",
+  "test/api/shares/plays.test.ts",
   "test/api/subtitles/{caption-parts,subtitles}.test.ts",
+  "test/api/tenants/tenant-deletion.test.ts",
+  "test/api/transcoding/{queue-order,tasks}.test.ts",
   "test/suites/load/import-limits.test.ts",
 ];
 

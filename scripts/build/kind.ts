@@ -4,3 +4,6 @@
  * a development build with that code, because tests start hundreds of processes.
  */
 export type BuildKind = "release" | "development" | "tests";
+
+/** How dense packages are: a release is as small as possible, all others are written in a third of the time. */
+export const gzipLevel = (kind: BuildKind): number => (kind === "release" ? 9 : 1);

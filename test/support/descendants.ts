@@ -31,8 +31,21 @@ export function descendantsOf(pid: number): ProcessId[] {
 
 export const isAlive = ({ pid, start }: ProcessId) => read(pid)?.start === start;
 
+/** Sends a signal to each process that still runs: an encode has some that end soon. */
+export function signalAll(processes: readonly { pid: number }[], signal: NodeJS.Signals): void {
+  for (const { pid } of processes) {
+    try {
+      process.kill(pid, signal);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
+  }
+}
+
 /** How much slower than usual a machine may be: the processors of virtual ones were seen at a third of their speed. */
 const PATIENCE = 3;
+/** Between two looks. Most wait for seconds, and each look takes processor time from what is waited for. */
+const MAX_PAUSE_MS = 60;
 
 /** Polls until `condition` is true; there is no event to wait for. Resolves with its result, and throws on timeout. */
 export async function until<T>(
@@ -42,11 +55,11 @@ export async function until<T>(
 ): Promise<NonNullable<T>> {
   const patientMs = limitMs * PATIENCE;
   const deadline = performance.now() + patientMs;
-  for (;;) {
+  for (let pauseMs = 20; ; pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 1.2)) {
     const found = await condition();
     if (found) return found;
     if (performance.now() > deadline) throw new Error(`Not within ${patientMs} ms: ${what}`);
-    await sleep(25);
+    await sleep(pauseMs);
   }
 }
 

@@ -8,6 +8,7 @@ import { hasBuild, staticFfmpeg } from "#scripts/ffmpeg/build.ts";
 import type { Stage } from "#scripts/ffmpeg/components.ts";
 import { artifactNames } from "#scripts/release/names.ts";
 import { isNightly } from "./amount.ts";
+import { EXECUTABLE, isUsed } from "./executable.ts";
 import { newGpgKey, stopGpgAgent } from "./gpg-key.ts";
 import { newReleaseKey } from "./release-key.ts";
 
@@ -61,6 +62,7 @@ export async function release(): Promise<string> {
     // Not by npm: it may install packages, which the running tests use.
     const script = join(paths.root, "scripts/release.ts");
     const args = [...(RELEASED.length === 1 ? ["--arch", "x64"] : []), ...(isWhole ? [] : ["--stage", "linked"])];
+    if (!isWhole && isUsed) args.push("--executable", EXECUTABLE);
     const keys = join(paths.root, "build/release-key");
     const home = join(keys, "gpg");
     args.push("--minisign-key", newReleaseKey(keys).secret, "--apt", "--apt-key", newGpgKey(home));

@@ -22,9 +22,14 @@ const SETTINGS = "etc/vodbox/vodbox.env";
 
 /**
  * Writes the Debian package of `executable`: program, systemd unit and a file of settings. Its version is `version`, the
- * release's by default. Needs dpkg-deb.
+ * release's by default, and `level` that of gzip. Needs dpkg-deb.
  */
-export async function writeDeb(arch: Arch, executable: string, result: string, version = own.version): Promise<void> {
+export async function writeDeb(
+  arch: Arch,
+  executable: string,
+  result: string,
+  { version = own.version, level = 9 }: { version?: string; level?: number } = {},
+): Promise<void> {
   mkdirSync(paths.work, { recursive: true });
   const root = mkdtempSync(join(paths.work, "deb-"));
   const put = (path: string, content: string | Buffer, mode = 0o644) => {
@@ -48,7 +53,7 @@ export async function writeDeb(arch: Arch, executable: string, result: string, v
     for (const name of ["postinst", "prerm", "postrm"]) put(`DEBIAN/${name}`, template(name), 0o755);
     const env = { ...process.env, SOURCE_DATE_EPOCH: String(releaseTime().getTime() / 1000) };
     // gzip: most of the program is compressed already, and xz would take a minute to save a fifth.
-    await run("dpkg-deb", ["--root-owner-group", "-Zgzip", "--build", root, result], { env });
+    await run("dpkg-deb", ["--root-owner-group", "-Zgzip", `-z${level}`, "--build", root, result], { env });
   } finally {
     rmSync(root, { recursive: true, force: true });
   }

@@ -19,7 +19,7 @@ const NAME = `vodbox:${own.version}`;
  * Writes the container image of `executable` as a tar archive: an OCI image layout, with the manifest.json that
  * `docker load` of older versions needs. Two layers: Debian's libraries, and the executable.
  */
-export async function writeImage(arch: Arch, executable: string, result: string): Promise<void> {
+export async function writeImage(arch: Arch, executable: string, result: string, level = 9): Promise<void> {
   mkdirSync(paths.work, { recursive: true });
   const work = mkdtempSync(join(paths.work, "image-"));
   try {
@@ -28,8 +28,8 @@ export async function writeImage(arch: Arch, executable: string, result: string)
     const time = releaseTime();
     const program: Entry = { kind: "file", path: PROGRAM, from: executable, mode: 0o755 };
     const layers = [
-      await writeLayer(await baseEntries(arch, work), time, blobs),
-      await writeLayer([program], time, blobs),
+      await writeLayer(await baseEntries(arch, work), time, blobs, level),
+      await writeLayer([program], time, blobs, level),
     ];
     await writeArchive(describe(arch, layers, time, blobs), blobs, time, result);
   } finally {

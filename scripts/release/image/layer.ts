@@ -23,7 +23,7 @@ export type Layer = Blob & { diffId: string };
  * Writes a gzip-compressed layer into `blobs`, named by its digest. The same entries and time give the same bytes:
  * entries are sorted, and all have that time.
  */
-export async function writeLayer(entries: Entry[], time: Date, blobs: string): Promise<Layer> {
+export async function writeLayer(entries: Entry[], time: Date, blobs: string, level = 9): Promise<Layer> {
   const tar = pack();
   const plain = createHash("sha256");
   const compressed = createHash("sha256");
@@ -31,7 +31,7 @@ export async function writeLayer(entries: Entry[], time: Date, blobs: string): P
   const written = pipeline(
     tar,
     hashing(plain),
-    createGzip({ level: 9 }),
+    createGzip({ level }),
     hashing(compressed),
     createWriteStream(unfinished),
   );

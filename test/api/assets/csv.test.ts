@@ -4,6 +4,7 @@ import { parse } from "csv-parse/sync";
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
 import { escapeCell, readTags, unescapeCell } from "#features/assets/csv-cells.ts";
+import { amount } from "#test/support/amount.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { fc } from "#test/support/property.ts";
@@ -333,7 +334,7 @@ describe("a round trip", () => {
           expect((await asset(id)).tags).toEqual(kept);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: amount(20, 60) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { rows } from "#test/support/amount.ts";
 import { until } from "#test/support/descendants.ts";
 import { uploaded } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
@@ -32,7 +33,7 @@ function pathOf({ spans }: Collector, span: ReceivedSpan): string[] {
 }
 
 describe("an upload", () => {
-  test.each([["with the server's worker", 1] as const, ["with a worker elsewhere", 0] as const])(
+  test.each(rows([["with a worker elsewhere", 0] as const, ["with the server's worker", 1] as const], 1))(
     "is one trace, from the request to ffmpeg and the webhook, %s",
     async (_, workers) => {
       const traces = await collector();
@@ -143,7 +144,7 @@ describe("the trace of a client", () => {
     expect(named(traces, "GET /api/v1/collections").flatMap(({ links }) => links)).toEqual([]);
   });
 
-  test.each(["parentbased_always_off", "parentbased_traceidratio", "traceidratio", "always_off"])(
+  test.each(rows(["parentbased_traceidratio", "always_off", "parentbased_always_off", "traceidratio"], 2))(
     "does not make %s of a server record it",
     async (sampler) => {
       const { traces, server, key, assets } = await scene({
@@ -229,11 +230,12 @@ describe("without an endpoint", () => {
 
   test("nothing of the SDK is loaded", async () => {
     const traces = await collector();
-    for (const [env, isLoaded] of [
+    const all: [Record<string, string>, boolean][] = [
       [{}, false],
-      [{ ...tracing(traces), OTEL_SDK_DISABLED: "true" }, false],
       [tracing(traces), true],
-    ] as const) {
+      [{ ...tracing(traces), OTEL_SDK_DISABLED: "true" }, false],
+    ];
+    for (const [env, isLoaded] of rows(all, 2)) {
       const server = vodbox(["serve", "--data", emptyFolder(), "--port", "0", "--workers", "0"], {
         env: { ...env, NODE_OPTIONS },
         fromSources: true,

@@ -21,6 +21,8 @@ export type AssetPages = {
   /** An encoded clip of 8 s, which each test leaves playable. */
   assetId: number;
   newAsset(title: string): Promise<number>;
+  /** The same as an instant clip of the first one, which nothing is encoded for; it has no source of its own. */
+  newClip(title: string): Promise<number>;
   /** The page of an asset, in a section; by default for the operator. */
   open(options?: { id?: number; tab?: string; token?: string }): Promise<Visit>;
   /** The body of a response below `/api/v1/assets/`. */
@@ -51,11 +53,18 @@ export async function startAssetPages(): Promise<AssetPages> {
     return asset.id as number;
   };
   const assetId = await newAsset("Holiday film");
+  const newClip = async (title: string) => {
+    const body = { title, start_seconds: 0, end_seconds: 8, mode: "instant" };
+    const made = await platform.call("POST", `/api/v1/assets/${assetId}/clips`, { key, body });
+    expect(made.status, made.text).toBe(201);
+    return made.body.id as number;
+  };
   return {
     platform,
     browser,
     assetId,
     newAsset,
+    newClip,
     async open({ id = assetId, tab = "overview", token = platform.admin } = {}) {
       const seen = await signedIn(browser, platform.base, token);
       await seen.page.goto(`${platform.base}/console/assets/${id}?tab=${tab}`);

@@ -16,7 +16,7 @@ const call = async (method: string, path: string, body?: unknown) =>
 test("a collection is published in the console, watched as a page and as a playlist, and withdrawn", async () => {
   const { tenant_id } = await call("GET", `assets/${pages.assetId}`);
   const { id } = await call("POST", "collections", { tenant_id, collection: { name: "Films", slug: "films" } });
-  const assets = [pages.assetId, await pages.newAsset("Second film")];
+  const assets = [pages.assetId, await pages.newClip("Second film")];
   for (const asset of assets)
     await call("PATCH", `assets/${asset}`, { video_asset: { collection_id: id, playback_policy: "public" } });
 

@@ -3,6 +3,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sharedBrowser, type Visit } from "#test/support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady, uploadClip } from "#test/support/browser/platform.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 
@@ -195,7 +196,7 @@ test("what is shown is exported as CSV, and formulas are text", async () => {
   expect(faultsOf(seen)).toEqual([]);
 });
 
-test("days and hours are those of the viewer's zone", async () => {
+nightly("days and hours are those of the viewer's zone", async () => {
   const zone = { timezoneId: "Asia/Tokyo", locale: "en" };
   const seen = await open(platform.key, zone);
   const { page } = seen;
@@ -216,7 +217,7 @@ test("days and hours are those of the viewer's zone", async () => {
   expect(faultsOf(seen)).toEqual([]);
 });
 
-test("the operator chooses a tenant, and a phone and the dark theme show the same", async () => {
+nightly("the operator chooses a tenant, and a phone and the dark theme show the same", async () => {
   const seen = await open(platform.admin, { viewport: { width: 390, height: 844 }, colorScheme: "dark" });
   const { page } = seen;
   await button(page, "Menu").click();

@@ -280,7 +280,7 @@ describe("subtitles", () => {
     expect(await button(page, "Generate captions").isDisabled()).toBe(true);
   });
 
-  test("of thousands of cues are shown page by page", async () => {
+  nightly("of thousands of cues are shown page by page", async () => {
     const time = (at: number) => new Date(at * 1000).toISOString().slice(11, 23);
     const long = `WEBVTT\n${Array.from({ length: 5000 }, (_, at) => `\n${time(at)} --> ${time(at + 1)}\ncue ${at}\n`).join("")}`;
     const track = await subtitled(pages.platform, pages.platform.key, assetId, { language: "en", label: "Long" }, long);

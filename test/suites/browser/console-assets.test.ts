@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { amount, rows } from "#test/support/amount.ts";
 import { sharedBrowser } from "#test/support/browser/browser.ts";
 import { newFolder, removeFolder } from "#test/support/folder.ts";
 import { insertAssets } from "#test/support/many-assets.ts";
@@ -11,6 +12,7 @@ import { button, faultsOf, link, signedIn } from "./console.ts";
 vi.setConfig({ testTimeout: 360_000 });
 
 const COUNT = 100_000;
+const STEPS = amount(20, 40);
 /** Compiled code counts as heap, and V8 compiles at moments that differ between runs. Without it, the heap is data. */
 const ONLY_INTERPRET = "--js-flags=--no-sparkplug,--no-maglev,--no-turbofan";
 let server: RunningServer;
@@ -57,12 +59,12 @@ test("a hundred thousand assets are scrolled through in bounded memory, in both 
   const { page } = seen;
   await titled(page, `Clip number ${COUNT}`).waitFor();
   await page.getByText("100,000 videos").waitFor();
-  for (const layout of ["Grid", "List"]) {
+  for (const layout of rows(["Grid", "List"], 1)) {
     await button(page, layout).click();
     await scrollTo(page, 0);
     await titled(page, `Clip number ${COUNT}`).waitFor();
     const before = await weight(page);
-    for (const share of Array.from({ length: 40 }, (_, step) => (step + 1) / 40)) {
+    for (const share of Array.from({ length: STEPS }, (_, step) => (step + 1) / STEPS)) {
       await scrollTo(page, share);
       await items(page).locator("a").first().waitFor();
     }
@@ -141,7 +143,7 @@ test("the keyboard reaches every asset", async () => {
   await expect.poll(focused, { timeout: 30_000 }).toBe(`Clip number ${COUNT}`);
 });
 
-test("columns of the list are chosen with the keyboard, and remembered", async () => {
+nightly("columns of the list are chosen with the keyboard, and remembered", async () => {
   const seen = await signedIn(browser, server.base, key);
   const { page } = seen;
   // There is space for all usual columns next to the collections.

@@ -4,6 +4,7 @@ import { sharedBrowser } from "#test/support/browser/browser.ts";
 import { startPlatform, uploadClip } from "#test/support/browser/platform.ts";
 import { callback, next, uploaded } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { type RunningServer, startServer } from "#test/support/process.ts";
 import { axeFaults } from "./axe.ts";
 import { button, faultsOf, gapsBetween, link, signedIn } from "./console.ts";
@@ -116,7 +117,7 @@ test("fifty events at once are a few requests", async () => {
   expect(gaps.slice(1).filter((ms) => ms < 1000)).toEqual([]);
 });
 
-test("a real worker is listed with its version, and its log has the stages of the job", async () => {
+nightly("a real worker is listed with its version, and its log has the stages of the job", async () => {
   const platform = await startPlatform();
   try {
     await uploadClip(platform, { title: "Clip" });

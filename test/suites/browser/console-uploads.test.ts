@@ -159,7 +159,7 @@ test("an upload that a reload interrupted is listed, and continues where it was"
   expect(faultsOf(seen)).toEqual([]);
 });
 
-test("an interrupted upload is discarded, and gone for good", async () => {
+nightly("an interrupted upload is discarded, and gone for good", async () => {
   const { server, key } = await started();
   const { page } = await signedIn(browser, server.base, key);
   await link(page, "Uploads").click();
@@ -230,7 +230,7 @@ test("folders are uploaded with their paths, without hidden files, when they are
   expect(await paths()).toEqual([...inFolder.flatMap((path) => [path, path]), null]);
 });
 
-test("files of a collection's page go into that collection", async () => {
+nightly("files of a collection's page go into that collection", async () => {
   const { server, key } = await started();
   const { page } = await signedIn(browser, server.base, key);
   await button(page, "New collection").click();

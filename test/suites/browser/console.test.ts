@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { sharedBrowser, untilPlayed, visit } from "#test/support/browser/browser.ts";
 import { type Platform, startPlatform } from "#test/support/browser/platform.ts";
 import { emptyFolder } from "#test/support/folder.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { lineOf, type RunningServer, startServer } from "#test/support/process.ts";
 import { APPEARANCES, axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signedIn, signIn } from "./console.ts";
@@ -164,7 +165,7 @@ test("a session that ends leads to the sign-in, in every tab", async () => {
   await second.getByText("Your session has ended. Sign in again.").waitFor();
 });
 
-test("in German, on a phone, by keyboard", async () => {
+nightly("in German, on a phone, by keyboard", async () => {
   const { page } = await visit(browser, `${platform.base}/console`, {
     locale: "de-DE",
     viewport: { width: 390, height: 800 },

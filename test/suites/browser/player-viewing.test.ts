@@ -148,7 +148,7 @@ describe("chapters", () => {
     expect(seen.faults).toEqual([]);
   });
 
-  test("are chosen with the keyboard", async () => {
+  nightly("are chosen with the keyboard", async () => {
     const seen = await opened(watchUrl());
     await seen.page.locator("svc-player svc-chapter-menu-button").focus();
     await seen.page.keyboard.press("Enter");
@@ -221,24 +221,27 @@ describe("the transcript", () => {
     }
   });
 
-  test("is below the video of another page that asks for it, in its language, and follows the attribute", async () => {
-    const seen = await opened(await customersPage(element(`transcript lang="de"`)));
-    await expect.poll(() => lines(seen).count()).toBe(0);
-    const panel = seen.page.getByRole("region", { name: "Transkript" });
-    await panel.getByText("Fish & chips for two").waitFor();
-    const shape = "const { width, height } = player.video.getBoundingClientRect(); return width / height";
-    expect(await ask<number>(seen, shape)).toBeCloseTo(16 / 9, 1);
-    expect(await axeFaults(seen.page)).toEqual([]);
-    await ask(seen, `player.removeAttribute("transcript")`);
-    await panel.waitFor({ state: "detached" });
-    await ask(seen, `player.setAttribute("transcript", "")`);
-    await panel.getByText("Goodbye").waitFor();
-    await ask(seen, `player.removeAttribute("playback-id"); player.setAttribute("playback-id", "vid_0")`);
-    await expect.poll(() => panel.count()).toBe(0);
-    const plain = await opened(await customersPage(element()));
-    expect(await plain.page.locator("svc-transcript").count()).toBe(0);
-    expect(seen.faults.filter((fault) => !fault.includes("404"))).toEqual([]);
-  });
+  nightly(
+    "is below the video of another page that asks for it, in its language, and follows the attribute",
+    async () => {
+      const seen = await opened(await customersPage(element(`transcript lang="de"`)));
+      await expect.poll(() => lines(seen).count()).toBe(0);
+      const panel = seen.page.getByRole("region", { name: "Transkript" });
+      await panel.getByText("Fish & chips for two").waitFor();
+      const shape = "const { width, height } = player.video.getBoundingClientRect(); return width / height";
+      expect(await ask<number>(seen, shape)).toBeCloseTo(16 / 9, 1);
+      expect(await axeFaults(seen.page)).toEqual([]);
+      await ask(seen, `player.removeAttribute("transcript")`);
+      await panel.waitFor({ state: "detached" });
+      await ask(seen, `player.setAttribute("transcript", "")`);
+      await panel.getByText("Goodbye").waitFor();
+      await ask(seen, `player.removeAttribute("playback-id"); player.setAttribute("playback-id", "vid_0")`);
+      await expect.poll(() => panel.count()).toBe(0);
+      const plain = await opened(await customersPage(element()));
+      expect(await plain.page.locator("svc-transcript").count()).toBe(0);
+      expect(seen.faults.filter((fault) => !fault.includes("404"))).toEqual([]);
+    },
+  );
 
   test("is in the page itself for those who read a public video's without scripts", async () => {
     const text = async () => {

@@ -6,6 +6,7 @@ import { sharedBrowser, untilPlayed, visit } from "#test/support/browser/browser
 import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "#test/support/browser/platform.ts";
 import { uploaded } from "#test/support/flow.ts";
 import { atEnd } from "#test/support/folder.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { subtitled } from "#test/support/subtitles.ts";
 import { axeFaults } from "./axe.ts";
 import { ask, customersPage, inTwoLanguages, until } from "./element.ts";
@@ -252,7 +253,7 @@ test("a video in several languages has a menu of them, by mouse and by keyboard,
   expect(seen.faults).toEqual([]);
 });
 
-test("works where a browser has read-only lists of its own", async () => {
+nightly("works where a browser has read-only lists of its own", async () => {
   const seen = await visit(browser, "about:blank");
   await seen.page.addInitScript(
     `for (const name of ["audioTracks", "videoTracks"])

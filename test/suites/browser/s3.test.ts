@@ -11,6 +11,7 @@ import { until } from "#test/support/descendants.ts";
 import { readyAsset, uploaded } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { complaints } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { run } from "#test/support/process.ts";
 import { CORS_RULES, newBucket, type S3Server, s3Server } from "#test/support/s3-server.ts";
 import { subtitled, VTT } from "#test/support/subtitles.ts";
@@ -134,7 +135,7 @@ test("in parts, by push and by tus a source arrives on S3, and nothing else rema
   for await (const left of store.listMultiparts("")) expect(left).toBeUndefined();
 });
 
-test("encoded by push it is uploaded directly to S3, including the source, and plays from there", async () => {
+nightly("encoded by push it is uploaded directly to S3, including the source, and plays from there", async () => {
   const { call, key, base, clip } = platform;
   const folder = emptyFolder();
   writeFileSync(join(folder, "clip.mp4"), clip);
@@ -208,7 +209,7 @@ test("rewrite: playlists refer to S3 themselves", async () => {
   expect((await app.call("GET", `${media}/${version}/low/1.m4s`)).status).toBe(302);
 });
 
-test("proxy: everything comes from the server, with ranges", async () => {
+nightly("proxy: everything comes from the server, with ranges", async () => {
   const { app, media, version } = await published({ s3_delivery: "proxy", segment_cache_bytes: 0 });
   const whole = await app.call("GET", `${media}/${version}/low/1.m4s`);
   expect([whole.status, whole.text]).toEqual([200, "segment"]);
@@ -216,7 +217,7 @@ test("proxy: everything comes from the server, with ranges", async () => {
   expect([part.status, part.text, part.headers.get("content-range")]).toEqual([206, "egm", "bytes 1-3/7"]);
 });
 
-test("abandoned uploads are swept, sessions and parts", async () => {
+nightly("abandoned uploads are swept, sessions and parts", async () => {
   const { app, key, tenant } = await published();
   const started = await app.call("POST", "/api/v1/uploads/initiate", {
     key,

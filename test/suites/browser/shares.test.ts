@@ -94,7 +94,7 @@ test("a share with a password is made in the console, opened by its viewers, cha
 });
 
 test("the embed code of a signed video is that of a share named Embed, and plays in a page of another site", async () => {
-  const id = await pages.newAsset("Embedded film");
+  const id = await pages.newClip("Embedded film");
   const seen = await signedIn(pages.browser, pages.platform.base, pages.platform.key, {
     permissions: ["clipboard-read", "clipboard-write"],
   });
@@ -136,7 +136,7 @@ nightly("a video with a password plays in a frame of another site, which may ref
 });
 
 test("the page that can be sent cannot be framed", async () => {
-  const id = await pages.newAsset("Unframed film");
+  const id = await pages.newClip("Unframed film");
   const share = await shareOf(id, {});
   const { page } = await visit(
     pages.browser,
@@ -147,7 +147,7 @@ test("the page that can be sent cannot be framed", async () => {
 });
 
 test("a viewer who plays when the share ends gets a message, and no more media", async () => {
-  const id = await pages.newAsset("Ending film");
+  const id = await pages.newClip("Ending film");
   const share = await shareOf(id, {});
   const { page } = await visit(pages.browser, share.url);
   await play(page);

@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { createPrivateKey } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,10 +6,12 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { App } from "#app.ts";
 import { playbackTokens } from "#features/playback/token.ts";
+import { amount } from "#test/support/amount.ts";
 import { sharedBrowser, visit } from "#test/support/browser/browser.ts";
 import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "#test/support/browser/platform.ts";
 import { uploaded } from "#test/support/flow.ts";
 import { newFolder, removeFolder } from "#test/support/folder.ts";
+import { ffmpeg } from "#test/support/media/sources.ts";
 import { nightly } from "#test/support/nightly.ts";
 import { ask, customersPage, until } from "./element.ts";
 import { type SlowLine, startSlowLine } from "./slow-connection.ts";
@@ -18,7 +19,7 @@ import { type SlowLine, startSlowLine } from "./slow-connection.ts";
 const FAST = 8000;
 /** The smaller rendition has about 450 kbit/s. */
 const SLOW = 300;
-const SECONDS = 100;
+const SECONDS = amount(75, 100);
 
 let platform: Platform;
 let browser: Browser;
@@ -27,7 +28,7 @@ let signed: any;
 beforeAll(async () => {
   [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
   line = await startSlowLine(platform.base, FAST);
-  const bytes = noisyClip();
+  const bytes = await noisyClip();
   signed = (await uploaded(platform, platform.key, { bytes, playback_policy: "signed", filename: "noise.mp4" })).asset;
   await untilReady(platform, signed.id);
 });
@@ -37,12 +38,12 @@ afterAll(async () => {
 });
 
 /** At the bitrate cap, so that it is copied as the top rendition: only the smaller one must be encoded. */
-function noisyClip(): Buffer {
+async function noisyClip(): Promise<Buffer> {
   const folder = newFolder();
   const path = join(folder, "noise.mp4");
   const picture = `testsrc2=size=640x360:rate=12:duration=${SECONDS},noise=alls=60:allf=t,format=yuv420p`;
   const limits = "-c:v libx264 -preset ultrafast -b:v 800k -maxrate 800k -bufsize 400k -g 24 -keyint_min 24".split(" ");
-  execFileSync("ffmpeg", ["-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", picture, ...limits, path]);
+  await ffmpeg("-f", "lavfi", "-i", picture, ...limits, path);
   const bytes = readFileSync(path);
   removeFolder(folder);
   return bytes;

@@ -202,7 +202,7 @@ describe("the watch page", () => {
     expectClean(seen);
   });
 
-  test("says so when the media are refused", async () => {
+  nightly("says so when the media are refused", async () => {
     const seen = await visit(browser, "about:blank");
     await seen.page.route("**/*.m4s", (route) => route.fulfill({ status: 403, body: "" }));
     await seen.page.goto(watch(open, "?autoplay=1"));
@@ -211,7 +211,7 @@ describe("the watch page", () => {
     );
   });
 
-  test("says that there is no such video", async () => {
+  nightly("says that there is no such video", async () => {
     const seen = await visit(browser, `${platform.base}/watch/vid_nothing`);
     expect(seen.status).toBe(404);
     expect(await textOf(seen)).toContain("Video not found");

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { own } from "#scripts/build/paths.ts";
 import { readDocument } from "#test/support/docs/document.ts";
-import { atEnd, emptyFolder, removeFolder } from "#test/support/folder.ts";
+import { atEnd, emptyFolder, newFolder, removeFolder } from "#test/support/folder.ts";
 import { fast, ffmpeg, picture } from "#test/support/media/sources.ts";
 import { nightly } from "#test/support/nightly.ts";
 import { lineOf, type RunningServer, startServer, watched } from "#test/support/process.ts";
@@ -20,10 +20,17 @@ const PART_BYTES = 16 * MIB;
 const SCENARIOS = join(import.meta.dirname, "python/scenarios.py");
 
 let installed: Installed;
+/** For what needs no settings of its own. Each test has a tenant in it. */
+let common: RunningServer;
 beforeAll(async () => {
+  common = await startServer(newFolder());
   installed = await installedPackage();
 });
-afterAll(() => removeFolder(installed.folder));
+afterAll(async () => {
+  common.child.kill("SIGKILL");
+  await common.ended;
+  for (const folder of [common.dataDir, installed.folder]) removeFolder(folder);
+});
 
 const environment = { PATH: "/usr/bin:/bin" } as unknown as NodeJS.ProcessEnv;
 
@@ -40,13 +47,18 @@ async function scenario(name: string, input: Record<string, unknown>): Promise<a
 
 type Tenant = { base: string; key: string; tenant_id: number; admin: string; server: RunningServer };
 
-/** A server with one tenant on the pro plan and a key of it. */
-async function served(options: Parameters<typeof startServer>[1] = {}, relay?: Relay): Promise<Tenant> {
-  const env = { ...options.env, ...(relay && { VODBOX_BASE_URL: relay.base }) };
-  const server = await startServer(emptyFolder(), { ...options, env });
+let tenants = 0;
+
+/** A tenant on the pro plan and a key of it: of a server of its own, where that needs options or a relay. */
+async function served(options?: Parameters<typeof startServer>[1], relay?: Relay): Promise<Tenant> {
+  const env = { ...options?.env, ...(relay && { VODBOX_BASE_URL: relay.base }) };
+  const server = options ? await startServer(emptyFolder(), { ...options, env }) : common;
   if (relay) relay.lead(Number(new URL((await lineOf(server, /^listening on (\S+)$/m))[1] as string).port));
   const { call, base, admin } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Acme", slug: "acme" } });
+  const tenant = await call("POST", "/api/v1/admin/tenants", {
+    admin,
+    body: { name: "Acme", slug: `acme-${++tenants}` },
+  });
   const key = await keyFor(server, tenant.body.id);
   return { base, key, tenant_id: tenant.body.id, admin, server };
 }

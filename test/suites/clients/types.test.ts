@@ -13,24 +13,29 @@ beforeAll(async () => {
 });
 afterAll(() => removeFolder(folder));
 
-/** Errors of the compiler for a program of a user, as `line code`. */
-function errorsOf(code: string, compilerOptions: Record<string, unknown>): string[] {
-  writeFileSync(join(folder, "program.ts"), code);
+/** Errors of the compiler for each of some programs of a user, as `line code`. */
+function errorsOf(programs: readonly string[], compilerOptions: Record<string, unknown>): string[][] {
+  const files = programs.map((_, index) => `program-${index}.ts`);
+  for (const [index, code] of programs.entries()) writeFileSync(join(folder, `program-${index}.ts`), code);
   const options = { strict: true, noEmit: true, target: "es2022", skipLibCheck: false, ...compilerOptions };
   const typeRoots = [join(paths.modules, "@types")];
-  const config = { compilerOptions: { ...options, typeRoots }, files: ["program.ts"] };
+  const config = { compilerOptions: { ...options, typeRoots }, files };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
   const { stdout } = spawnSync(join(paths.modules, ".bin/tsc"), ["--pretty", "false"], {
     cwd: folder,
     encoding: "utf8",
   });
-  return (
-    stdout
-      .split("\n")
-      // Further lines of a message are indented.
-      .filter((line) => /^\S/.test(line))
-      .map((line) => /^program\.ts\((\d+),\d+\): error (TS\d+)/.exec(line)?.slice(1).join(" ") ?? line)
-  );
+  // Further lines of a message are indented.
+  const errors = stdout.split("\n").filter((line) => /^\S/.test(line));
+  const found = (line: string) => /^program-(\d+)\.ts\((\d+),\d+\): error (TS\d+)/.exec(line)?.slice(1);
+  const elsewhere = errors.filter((line) => !found(line));
+  return programs.map((_, index) => [
+    ...elsewhere,
+    ...errors.flatMap((line) => {
+      const [program, at, code] = found(line) ?? [];
+      return program === String(index) ? [`${at} ${code}`] : [];
+    }),
+  ]);
 }
 
 const PROGRAM = `import { signPlaybackToken, verifyWebhook, Vodbox, type Asset } from "@vodbox/client";
@@ -79,31 +84,34 @@ describe("the types of the client", () => {
     ["Node.js", IN_NODE],
     ["a browser", IN_BROWSER],
   ])("accept a correct program for %s, and refuse each wrong line", (_, options) => {
-    expect(errorsOf(PROGRAM, options)).toEqual([]);
-    const lines = errorsOf(WRONG, options).map((error) => error.split(" ")[0]);
+    const [right, wrong = []] = errorsOf([PROGRAM, WRONG], options);
+    expect(right).toEqual([]);
+    const lines = wrong.map((error) => error.split(" ")[0]);
     expect([...new Set(lines)]).toEqual(["3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13"]);
   });
 
   test("have paths of files in Node.js only", () => {
     const code = 'import { Vodbox } from "@vodbox/client";\nawait new Vodbox({ baseUrl: "x" }).upload("a.mp4");\n';
-    expect([errorsOf(code, IN_NODE), errorsOf(code, IN_BROWSER)]).toEqual([[], ["2 TS2345"]]);
+    expect([errorsOf([code], IN_NODE), errorsOf([code], IN_BROWSER)]).toEqual([[[]], [["2 TS2345"]]]);
   });
 });
 
 /** `without`: properties that name nothing to play. */
 type Properties = { right: string[]; without: string };
 /** Tries properties of a component, as expressions that the fourth line of a program has. */
-function expectProps(errors: (props: string) => string[], { right, without }: Properties): void {
-  for (const props of right) expect(errors(props), props).toEqual([]);
-  for (const wrong of [
+function expectProps(errorsIn: (all: string[]) => string[][], { right, without }: Properties): void {
+  const wrong = [
     without,
     "{ playbackId: 1, live: 'stage' }",
     "{ playbackId: 1, startTime: '5' }",
     "{ playbackId: 1, onError: (e) => e.detail.nothing }",
-  ])
+  ];
+  const found = errorsIn([...right, ...wrong]);
+  for (const [index, props] of right.entries()) expect(found[index], props).toEqual([]);
+  for (const [index, props] of wrong.entries())
     expect(
-      errors(wrong).map((each) => each.split(" ")[0]),
-      wrong,
+      found[right.length + index]?.map((each) => each.split(" ")[0]),
+      props,
     ).toEqual(["4"]);
 }
 
@@ -118,7 +126,7 @@ ref.current?.play().then(() => ref.current?.error?.reason.trim());
 `;
   const right =
     "{ ref, playbackId: 1, muted: true, onTimeUpdate() {}, onTokenExpiring: (e) => e.detail.expiresAt.getTime() }";
-  expectProps((props) => errorsOf(program(props), options), {
+  expectProps((all) => errorsOf(all.map(program), options), {
     right: [right, '{ ref, live: "stage", token: "t" }'],
     without: "{ ref }",
   });
@@ -135,7 +143,7 @@ player.value?.element?.play().then(() => player.value?.element?.error?.reason.tr
 `;
   const right =
     "{ playbackId: 1, muted: true, onTimeUpdate() {}, onTokenExpiring: (e) => e.detail.expiresAt.getTime() }";
-  expectProps((props) => errorsOf(program(props), options), {
+  expectProps((all) => errorsOf(all.map(program), options), {
     right: [right, '{ live: "stage", token: "t", class: "wide" }'],
     without: "{ muted: true }",
   });

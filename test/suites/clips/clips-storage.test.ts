@@ -125,7 +125,7 @@ test("a clip plays on when its parent is encoded again", async () => {
   expect(await stored()).toEqual([]);
 });
 
-test("parent and clip are published and expire independently", async () => {
+nightly("parent and clip are published and expire independently", async () => {
   const clip = await clipOf(app, key, parent.id, 4, 8);
   const patch = (id: number, video_asset: unknown) =>
     app.call("PATCH", `/api/v1/assets/${id}`, { key, body: { video_asset } });

@@ -1,11 +1,13 @@
 import { parse } from "mpd-parser";
 import { beforeAll, describe, expect, test } from "vitest";
+import { rows } from "#test/support/amount.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { similarity, workOnce } from "#test/support/clip-worker.ts";
 import { clipOf, createClip, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "#test/support/clips.ts";
 import { expectError } from "#test/support/error.ts";
 import { callback, next } from "#test/support/flow.ts";
 import { ffprobe } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { subtitled } from "#test/support/subtitles.ts";
 
 let app: TestApp;
@@ -44,19 +46,25 @@ async function cut(id: number, start: number, end: number) {
 }
 
 describe("an exact clip", () => {
-  test.each([
-    // Within one GOP, at a GOP within a segment, at both ends, at the start and the end of the film, of one frame.
-    [5.04, 5.6],
-    [5, 11.5],
-    [6, 10],
-    [0, 9.32],
-    [7.48, SECONDS],
-    [3.8, 8.2],
-    [3.96, 12.04],
-    [15.9, 18],
-    [9.12, 9.16],
-    [2.001, 2.9],
-  ])("of %d to %d s has exactly these frames", async (start, end) => {
+  test.each(
+    rows(
+      [
+        // Within one GOP, with a whole segment and short ones at both ends, of one frame, to the end of the film.
+        [5.04, 5.6],
+        [3.96, 12.04],
+        [9.12, 9.16],
+        [7.48, SECONDS],
+        // From its start, at a GOP within a segment, and others.
+        [0, 9.32],
+        [5, 11.5],
+        [6, 10],
+        [3.8, 8.2],
+        [15.9, 18],
+        [2.001, 2.9],
+      ] as const,
+      4,
+    ),
+  )("of %d to %d s has exactly these frames", async (start, end) => {
     const clip = await cut(parent.id, start, end);
     const [from, to] = [start, end].map((seconds) => Math.ceil(seconds * FPS - 0.05)) as [number, number];
     expect(clip).toMatchObject({ playback_status: "ready", parent_asset_id: parent.id, width: 320, error: null });
@@ -172,7 +180,7 @@ describe("an exact clip", () => {
     expect(refused.body.error).toContain("shorter than a frame, which lasts 0.040 s");
   });
 
-  test("of one or two frames can be clipped again, in both modes", async () => {
+  nightly("of one or two frames can be clipped again, in both modes", async () => {
     const outer = await cut(parent.id, 9.12, 9.2);
     const whole = await clipOf(app, key, outer.id, 0, 0.08);
     const exact = await cut(outer.id, 0.04, 0.08);
@@ -183,7 +191,7 @@ describe("an exact clip", () => {
     }
   });
 
-  test("has the profile of its parent's media, whatever becomes of a new encode of it", async () => {
+  nightly("has the profile of its parent's media, whatever becomes of a new encode of it", async () => {
     const film = await filmAsset(app, key, files);
     const profileOf = async (assetId: number) =>
       (await app.call("GET", "/api/v1/transcoding_jobs", { key })).body.find(

@@ -118,7 +118,7 @@ describe("joining assets", () => {
     ]);
   });
 
-  test("takes clips, and what is joined can be clipped and joined again after its parts are deleted", async () => {
+  nightly("takes clips, and what is joined can be clipped and joined again after its parts are deleted", async () => {
     const part = await filmAsset(app, key, files, { playback_policy: "public" });
     const clip = await clipOf(app, key, part.id, 4, 12);
     const whole = await joined(clip.id, clip.id);
@@ -142,7 +142,7 @@ describe("joining assets", () => {
     expect(frames).toEqual([...expected.slice(4 * FPS), ...expected.slice(0, 4 * FPS), ...expected, ...expected]);
   });
 
-  test("on the disk of the server writes the same media as over HTTP", async () => {
+  nightly("on the disk of the server writes the same media as over HTTP", async () => {
     const bodies = [await join([first.id, second.id]), await join([first.id, second.id])].map(({ body }) => body);
     expect(await workOnce(app)).toBe("completed");
     const local_proof = readFileSync(resolve(dataDir, "local-proof"), "utf8").trim();

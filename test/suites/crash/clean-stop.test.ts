@@ -1,6 +1,7 @@
 import { copyFileSync, cpSync, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
+import { rows } from "#test/support/amount.ts";
 import { uploaded } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { freshly } from "#test/support/fresh.ts";
@@ -30,12 +31,17 @@ function copied(dataDir: string): string {
   return folder;
 }
 
-test.each([
-  ["SIGTERM", []],
-  ["SIGINT", []],
-  ["SIGTERM", ["--processes", "2"]],
-  ["SIGINT", ["--processes", "2"]],
-] as const)("after %s vodbox.db alone is the whole database %j", async (signal, args) => {
+test.each(
+  rows(
+    [
+      ["SIGTERM", []],
+      ["SIGINT", ["--processes", "2"]],
+      ["SIGTERM", ["--processes", "2"]],
+      ["SIGINT", []],
+    ] as const,
+    2,
+  ),
+)("after %s vodbox.db alone is the whole database %j", async (signal, args) => {
   const server = await startServer(emptyFolder(), { env, args: [...args] });
   const { call, key } = await tenantOf(server);
   const { asset } = await uploaded({ call }, key);
@@ -47,7 +53,7 @@ test.each([
   expect(found.body).toMatchObject({ id: asset.id, title: "clip" });
 });
 
-test.each([[[]], [["--processes", "2"]]])("and also after a stop under load %j", async (args) => {
+test.each(rows([[[]], [["--processes", "2"]]], 1))("and also after a stop under load %j", async (args) => {
   const server = await startServer(emptyFolder(), { env, args });
   const { call, key } = await tenantOf(server);
   const made = new Set<number>();

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { altered } from "#test/support/altered.ts";
 import { amount } from "#test/support/amount.ts";
 import { rowsOf, startWorker, untilEncoding, uploadClip } from "#test/support/crash/encoding.ts";
-import { descendantsOf, until, untilGone } from "#test/support/descendants.ts";
+import { descendantsOf, signalAll, until, untilGone } from "#test/support/descendants.ts";
 import { putArtifacts, uploaded } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { fast, ffmpeg, picture, temporaryFolder } from "#test/support/media/sources.ts";
@@ -24,7 +24,7 @@ const clip = join(clips, "clip.mp4");
 const longClip = join(clips, "long.mp4");
 beforeAll(async () => {
   await ffmpeg(...picture("160x90", "25", 2), ...fast, clip);
-  await ffmpeg(...picture("1280x720", "30", 20), ...fast, longClip);
+  await ffmpeg(...picture("1280x720", "30", 12), ...fast, longClip);
 });
 afterAll(() => rmSync(clips, { recursive: true, force: true }));
 
@@ -114,12 +114,12 @@ test("a worker that resumes after its lease gets 409 for everything, and changes
   const made = await uploadClip(server, longClip);
   const sleeper = startWorker(server, scratch, { env: { VODBOX_LOG_LEVEL: "info" } });
   const below = await untilEncoding(server, made, sleeper.child.pid as number);
-  for (const { pid } of below) process.kill(pid, "SIGSTOP");
+  signalAll(below, "SIGSTOP");
   sleeper.child.kill("SIGSTOP");
   const second = startWorker(server, other);
   await until("the other has done it", async () => (await states(server, "completed")).length === 1, 200_000);
   const before = rowsOf(dataDir);
-  for (const { pid } of below) process.kill(pid, "SIGCONT");
+  signalAll(below, "SIGCONT");
   sleeper.child.kill("SIGCONT");
   await until("the sleeper has heard of it", () => sleeper.stderr().includes("Lease lost"), 60_000);
   await untilGone(below);
@@ -155,7 +155,7 @@ test(`eight workers and ${COUNT} jobs: each is leased once, and completed by who
       if (!job) return;
       leased.push(job.job.id);
       // Another's token is not accepted, regardless of its sender.
-      if (leased.length % 100 === 0) {
+      if (leased.length % 10 === 0) {
         const stolen = { ...job, lease: { ...job.lease, token: altered(job.lease.token) } };
         await expect(client.heartbeat(stolen, { progress: 1, stage: "encoding" })).rejects.toThrow(LeaseLost);
       }

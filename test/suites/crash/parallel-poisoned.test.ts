@@ -14,7 +14,7 @@ const SECONDS = 34;
 const POISONED = 400;
 
 beforeAll(() =>
-  ffmpeg(...picture("320x180", "25", SECONDS), ...sound(SECONDS), ...fast, "-g", "50", "-c:a", "aac", clip),
+  ffmpeg(...picture("160x90", "25", SECONDS), ...sound(SECONDS), ...fast, "-g", "50", "-c:a", "aac", clip),
 );
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -10,7 +10,7 @@ import { seeded } from "#test/support/seed.ts";
 import { sha256 } from "./ledger.ts";
 import { type Client, type Source, ways } from "./upload-methods.ts";
 
-const TORN_ROUNDS = amount(8, 50, "CRASH_TORN_ROUNDS");
+const TORN_ROUNDS = amount(6, 50, "CRASH_TORN_ROUNDS");
 const KILL_ROUNDS = amount(2, 20, "CRASH_KILL_ROUNDS");
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_MIN_FREE_BYTES: "0" };
 

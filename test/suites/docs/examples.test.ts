@@ -1,24 +1,23 @@
-import { execFile, execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { differences, examplesIn, readDocument, WRITTEN_ADDRESS } from "#test/support/docs/document.ts";
 import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, sound } from "#test/support/media/sources.ts";
 import { EXECUTABLE, lineOf, stopCleanly, vodbox } from "#test/support/process.ts";
 
 /** Separates the outputs of two examples. */
 const MARK = "\u001e";
 
-/** A reader's environment: the program on PATH, and a video. */
-function readersFolder(): { folder: string; env: NodeJS.ProcessEnv } {
+/** A reader's environment: the program on PATH, and a video, of a single color because it is encoded four times. */
+async function readersFolder(): Promise<{ folder: string; env: NodeJS.ProcessEnv }> {
   const folder = emptyFolder();
   const programs = join(folder, "programs");
   mkdirSync(programs);
   symlinkSync(EXECUTABLE, join(programs, "vodbox"));
-  const picture = ["-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=25:duration=10"];
-  const sound = ["-f", "lavfi", "-i", "sine=duration=10"];
-  const encoders = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-c:a", "aac"];
-  execFileSync("ffmpeg", ["-v", "error", ...picture, ...sound, ...encoders, join(folder, "holiday.mp4")]);
+  const picture = ["-f", "lavfi", "-i", "color=navy:size=1280x720:rate=25:duration=10"];
+  await ffmpeg(...picture, ...sound(10), ...fast, "-pix_fmt", "yuv420p", "-c:a", "aac", join(folder, "holiday.mp4"));
   return { folder, env: { PATH: `${programs}:${process.env.PATH}`, HOME: folder } };
 }
 
@@ -58,7 +57,7 @@ test.each([
 ])(
   "the examples of %s have the documented results",
   async (document, args, name) => {
-    const { folder, env } = readersFolder();
+    const { folder, env } = await readersFolder();
     const server = vodbox(["serve", "--port", "0", ...args], { executable: true, cwd: folder });
     const [, address = ""] = await lineOf(server, /^vodbox ready on http:\/\/(\S+)$/m);
     if (name !== null) await setUp(server, name);

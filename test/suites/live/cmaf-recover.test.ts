@@ -9,6 +9,7 @@ import { expect, test } from "vitest";
 import { createPackager } from "#live/cmaf/packager.ts";
 import { recover } from "#live/cmaf/recover.ts";
 import type { Health, Part, Recording } from "#live/cmaf/types.ts";
+import { rows } from "#test/support/amount.ts";
 import type { Random } from "#test/support/crash/random.ts";
 import { atEnd, emptyFolder } from "#test/support/folder.ts";
 import { aac, collect, feed, messagesOf, packetsIn, picture, sound, x264 } from "#test/support/live/cmaf-publisher.ts";
@@ -191,26 +192,29 @@ test("a write that the file system cuts short ends the recording with the comple
   await decoded(folder, "audio");
 });
 
-test.each([0, 40_000, 300_000])("the recording ends when a write after %d bytes is not admitted", async (allowed) => {
-  const messages = await messagesOf(...picture(9), ...sound(9), ...x264(60), ...aac);
-  let left = allowed;
-  const folder = emptyFolder();
-  const health: string[] = [];
-  const packager = createPackager({
-    folder,
-    admit: async (bytes) => {
-      left -= bytes;
-      if (left < 0) throw new Error("The disk is full.");
-    },
-    onHealth: ({ code, message }) => health.push(`${code}: ${message}`),
-  });
-  feed(packager, messages);
-  const recording = await packager.end();
-  expect(health).toEqual(["recording_stopped: The recording stopped: The disk is full."]);
-  expect(recording.video?.segments).toBe(recording.audio?.segments);
-  for (const name of ["180p", "audio"]) {
-    const files = allowed > 0 ? readdirSync(join(folder, name)) : [];
-    expect(files.length).toBe(allowed > 0 ? 1 + (recording.video?.segments ?? 0) : 0);
-    if (recording.video) await decoded(folder, name);
-  }
-});
+test.each(rows([40_000, 0, 300_000], 1))(
+  "the recording ends when a write after %d bytes is not admitted",
+  async (allowed) => {
+    const messages = await messagesOf(...picture(9), ...sound(9), ...x264(60), ...aac);
+    let left = allowed;
+    const folder = emptyFolder();
+    const health: string[] = [];
+    const packager = createPackager({
+      folder,
+      admit: async (bytes) => {
+        left -= bytes;
+        if (left < 0) throw new Error("The disk is full.");
+      },
+      onHealth: ({ code, message }) => health.push(`${code}: ${message}`),
+    });
+    feed(packager, messages);
+    const recording = await packager.end();
+    expect(health).toEqual(["recording_stopped: The recording stopped: The disk is full."]);
+    expect(recording.video?.segments).toBe(recording.audio?.segments);
+    for (const name of ["180p", "audio"]) {
+      const files = allowed > 0 ? readdirSync(join(folder, name)) : [];
+      expect(files.length).toBe(allowed > 0 ? 1 + (recording.video?.segments ?? 0) : 0);
+      if (recording.video) await decoded(folder, name);
+    }
+  },
+);

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { rows } from "#test/support/amount.ts";
-import { descendantsOf, until } from "#test/support/descendants.ts";
+import { descendantsOf, signalAll, until } from "#test/support/descendants.ts";
 import { startPublisher } from "#test/support/live/ffmpeg-publisher.ts";
 import { watchedGateway } from "#test/support/live/live-watcher.ts";
 import { startRtmp } from "#test/support/live/rtmp-recorder.ts";
@@ -47,13 +47,13 @@ async function pauseEncoders(hasBegun: () => boolean): Promise<void> {
   await until("the stream has begun", hasBegun);
   const encoders = descendantsOf(process.pid).filter(({ command }) => command.endsWith("-f adts pipe:1"));
   expect(encoders.length).toBeGreaterThan(0);
-  for (const { pid } of encoders) process.kill(pid, "SIGSTOP");
+  signalAll(encoders, "SIGSTOP");
   // Real time: the publisher does not stop meanwhile.
   await sleep(3000);
-  for (const { pid } of encoders) process.kill(pid, "SIGCONT");
+  signalAll(encoders, "SIGCONT");
 }
 
-test.each(rows(ROWS, 2))("$what", async ({ protocol, audio, rate, isBusy }) => {
+test.each(rows(ROWS, 3))("$what", async ({ protocol, audio, rate, isBusy }) => {
   const watched = watchedGateway();
   const authorize = watched.gateway.authorize.bind(watched.gateway);
   const { port, log } = protocol === "rtmp" ? await startRtmp({ authorize }) : await startSrt({ authorize });

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { until } from "#test/support/descendants.ts";
 import { newFolder } from "#test/support/folder.ts";
 import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "#test/support/live.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 /** An engine that hears something at the start and the end of whatever it gets; its length in seconds is one of the words. */
 const ENGINE = `#!/bin/sh
@@ -88,7 +89,7 @@ test("what is said in a stream is read a few seconds later while it runs, and at
   await until("all minutes are counted", async () => (await minutesOf(server)) === 2, 30_000);
 });
 
-test("a killed server loses the speech of a few seconds from the usage, and counts none of it again", async () => {
+nightly("a killed server loses the speech of a few seconds from the usage, and counts none of it again", async () => {
   const languages = ["en", "de", "fr", "es"];
   const server = await speechServer();
   const channel = await newChannel(server, { captions_live: languages });

@@ -157,7 +157,7 @@ async function notificationsOf({ call, admin }: LiveServer) {
   return async () => (await session("GET", "/api/v1/me/notifications")).body as unknown[];
 }
 
-test("a publisher that comes back continues the stream", async () => {
+nightly("a publisher that comes back continues the stream", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
   const first = publish(server, channel, 60);
@@ -264,7 +264,7 @@ test("a clip of a running stream is an asset of its own, which stays when the st
   expect(globSync("live/*.clip-*", { cwd: server.dataDir })).toEqual([]);
 });
 
-test("the health of a stream says what it measures, and what to change", async () => {
+nightly("the health of a stream says what it measures, and what to change", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
   const { key, id } = channel;

@@ -9,7 +9,7 @@ import { expectOneBroadcast, untilFinished } from "./one-broadcast.ts";
 
 /** Every publisher of SRT in the table is one broadcast and one recording, or is rejected with the reason. */
 
-test.each(rows(SRT_PUBLISHERS, 6))("$what", async (publisher) => {
+test.each(rows(SRT_PUBLISHERS, 3))("$what", async (publisher) => {
   const { seconds, expected, rejected } = publisher;
   const watched = watchedGateway({ takeover: true });
   const { port, log } = await startSrt({

@@ -115,7 +115,7 @@ nightly("a plan limits the streams that a tenant publishes at once", async () =>
   await isLive(second.id);
 });
 
-test("a plan limits the bitrate of a stream", async () => {
+nightly("a plan limits the bitrate of a stream", async () => {
   const server = await liveServer({ env: prices({ quotas: { live_bitrate: 100_000 } }) });
   const channel = await newChannel(server);
   const publishing = publish(server, channel, 60);

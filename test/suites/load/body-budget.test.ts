@@ -18,10 +18,10 @@ const BYTES = 300_000;
 /** The longest time without a timer: parsing JSON is one step. */
 const MAX_OF_PLAIN = 4;
 /** Routes that accept at least one of the bodies. */
-const ROUTES_THAT_ACCEPT = amount(20, 30);
+const ROUTES_THAT_ACCEPT = amount(10, 30);
 const MAX_MEMORY = 100 * 2 ** 20 + 50 * BYTES;
-/** In the fast run, each n-th shape. */
-const EVERY = amount(10, 1);
+/** In the full tier, each n-th shape. */
+const EVERY = amount(25, 1);
 const TABLE = await routeTable();
 const TAGS = [...new Set(TABLE.map(({ route }) => route.tag))];
 

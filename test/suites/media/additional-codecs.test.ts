@@ -15,8 +15,8 @@ vi.setConfig({ hookTimeout: 400_000 });
 const folder = temporaryFolder("additional-codecs");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const SECONDS = 6;
-const FRAMES = 180;
+const SECONDS = 4;
+const FRAMES = 120;
 const LADDER = [
   { height: 240, max_bitrate: 400_000 },
   { height: 120, max_bitrate: 130_000 },
@@ -43,8 +43,11 @@ async function made(args: string[], more: Partial<Parameters<typeof encode>[0]> 
 }
 
 let all: Made;
+const fractions: number[] = [];
 beforeAll(async () => {
-  all = await made([...moving("426x240", "30000/1001"), ...sound(SECONDS), ...fast, "-pix_fmt", "yuv420p"]);
+  const onProgress = (fraction: number) => void fractions.push(fraction);
+  const args = [...moving("426x240", "30000/1001"), ...sound(SECONDS), ...fast, "-pix_fmt", "yuv420p"];
+  all = await made(args, { onProgress });
 });
 
 const playlist = ({ dir }: Made, name: string) => join(dir, name, "playlist.m3u8");
@@ -79,7 +82,7 @@ test.each(NAMES)("%s decodes completely, with the frames and keyframes of all ot
   const frames = await shown(playlist(all, name), "stream=nb_read_frames", "-count_frames");
   expect(Number.parseInt(frames, 10)).toBe(FRAMES);
   expect(lengths(all, name)).toEqual(lengths(all, "240p"));
-  expect(await keyTimes(all, name)).toEqual(["0.00", "2.00", "4.00"]);
+  expect(await keyTimes(all, name)).toEqual(["0.00", "2.00"]);
 });
 
 test("the codec strings are those of the bitstream", async () => {
@@ -139,8 +142,8 @@ test("images and the MP4 file are made of H.264", async () => {
 describe("a source", () => {
   nightly("that is copied determines the keyframes of all codecs", async () => {
     const gop = ["-x264-params", "keyint=70:min-keyint=70:scenecut=0", "-bf", "0", "-crf", "30", "-profile:v", "high"];
-    const source = ["-f", "lavfi", "-i", `testsrc2=s=426x240:r=25:d=${SECONDS}`];
-    const copied = await made([...source, ...sound(SECONDS), ...["-c:v", "libx264", "-pix_fmt", "yuv420p"], ...gop]);
+    const source = ["-f", "lavfi", "-i", "testsrc2=s=426x240:r=25:d=6"];
+    const copied = await made([...source, ...sound(6), ...["-c:v", "libx264", "-pix_fmt", "yuv420p"], ...gop]);
     const packets = (path: string, ...more: string[]) =>
       ffmpeg("-i", path, "-map", "0:v", "-c", "copy", "-bsf:v", "h264_mp4toannexb", ...more, "-f", "md5", "-");
     expect(await packets(playlist(copied, "240p"))).toEqual(await packets(copied.input));
@@ -151,12 +154,7 @@ describe("a source", () => {
     }
   });
 
-  test("reports the progress of all codecs together", async () => {
-    const fractions: number[] = [];
-    const onProgress = (fraction: number) => void fractions.push(fraction);
-    const args = [...moving("426x240", "25", 3), ...sound(3), ...fast, "-pix_fmt", "yuv420p"];
-    const result = await made(args, { onProgress });
-    expect(result.renditions.map(({ name }) => name)).toEqual(NAMES);
+  test("reports the progress of all codecs together", () => {
     expect(fractions).toEqual(fractions.toSorted((a, b) => a - b));
     expect(fractions.at(-1)).toBe(1);
   });

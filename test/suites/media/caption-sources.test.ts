@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
+import { rows } from "#test/support/amount.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import {
   captionUnit,
@@ -88,7 +89,7 @@ const CONTAINERS: [name: string, input: string, args: readonly string[]][] = [
 test("captions in Matroska, with frames that are stored in another order than they are shown", async () => {
   for (const path of [h264, hevc]) expectCues((await captionsIn(path)).services.cc1);
 });
-test.for(CONTAINERS)("captions in %s", async ([name, input, args]) => {
+test.for(rows(CONTAINERS, 2))("captions in %s", async ([name, input, args]) => {
   const path = source(name);
   await ffmpeg("-i", input, ...args, path);
   const { services } = await captionsIn(path);
@@ -104,7 +105,7 @@ const CLOCKS: [name: string, shift: number, args: readonly string[]][] = [
   ["from-an-hour.ts", 0, ["-i", h264, ...COPY, "-output_ts_offset", "3600"]],
   ["from-an-hour.mkv", 0, ["-i", h264, ...COPY, "-output_ts_offset", "3600"]],
 ];
-test.for(CLOCKS)("captions in %s are in time with the video", async ([name, shift, args]) => {
+test.for(rows(CLOCKS, 2))("captions in %s are in time with the video", async ([name, shift, args]) => {
   const path = source(name);
   await ffmpeg(...args, path);
   expectCues((await captionsIn(path)).services.cc1, SHOWN, shift);

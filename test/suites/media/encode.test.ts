@@ -17,6 +17,7 @@ import {
   sound,
   temporaryFolder,
 } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 const folder = temporaryFolder("encode");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -252,7 +253,7 @@ describe("a video with audio at 29.97", () => {
   });
 });
 
-test("23.976 and 60 frames per second, no audio", async () => {
+nightly("23.976 and 60 frames per second, no audio", async () => {
   const film = await made("film.mp4", ...picture("320x180", "24000/1001", 8.2), ...fast);
   await expectSound(film, 8.2);
   expect(film.frameRate).toBe(23.976);
@@ -262,7 +263,7 @@ test("23.976 and 60 frames per second, no audio", async () => {
   expect(quick.frameRate).toBe(60);
 });
 
-test("variable frame rate in an MPEG transport stream that starts late", async () => {
+nightly("variable frame rate in an MPEG transport stream that starts late", async () => {
   const vary = ["-vf", "select='not(mod(n\\,3))+lt(t\\,2)'", "-fps_mode", "vfr", "-output_ts_offset", "100"];
   await expectSound(await made("vary.ts", ...picture("320x180", "30", 5), ...sound(5), ...vary, ...fast), 5);
 });
@@ -284,7 +285,7 @@ test("a rotated, vertical video is rotated as players do", async () => {
   expect(difference / (ours as Buffer).length).toBeLessThan(6);
 });
 
-test("odd sizes, non-square pixels, interlaced video", async () => {
+nightly("odd sizes, non-square pixels, interlaced video", async () => {
   const odd = await made(
     "odd.mkv",
     "-f",
@@ -307,7 +308,7 @@ test("odd sizes, non-square pixels, interlaced video", async () => {
   expect(shown?.sample_aspect_ratio).toBe("1:1");
 });
 
-test("10 bits and HDR become 8 bits of BT.709", async () => {
+nightly("10 bits and HDR become 8 bits of BT.709", async () => {
   const hdr = [
     "-pix_fmt",
     "yuv420p10le",
@@ -353,7 +354,7 @@ test("cover art is not video", async () => {
   expect(await made("cover.mp3", ...sound(2), ...cover)).toMatchObject({ width: null });
 });
 
-test("audio and video of different durations", async () => {
+nightly("audio and video of different durations", async () => {
   const long = await made("long-sound.mp4", ...picture("320x180", "25", 2), ...sound(9), ...fast);
   await expectSound(long, 9);
   // With DASH, because ffmpeg 5.1 cannot seek in any HLS of fMP4, not even its own.
@@ -364,7 +365,7 @@ test("audio and video of different durations", async () => {
   expect(length(readMedia(short.dir, "audio/playlist.m3u8"))).toBeGreaterThan(5.9);
 });
 
-test("several languages, each once in the group", async () => {
+nightly("several languages, each once in the group", async () => {
   const map = ["-map", "0", "-map", "1", "-map", "1", "-map", "1"];
   const tags = [
     "-metadata:s:a:0",
@@ -386,7 +387,7 @@ test("the thumbnail of a clip that fades in from black is not black", async () =
   expect(grey.reduce((a, b) => a + b, 0) / grey.length).toBeGreaterThan(40);
 });
 
-test("half a file is encoded as far as it goes", async () => {
+nightly("half a file is encoded as far as it goes", async () => {
   await ffmpeg(...picture("320x180", "25", 6), ...sound(6), ...fast, join(folder, "whole.mkv"));
   const whole = readFileSync(join(folder, "whole.mkv"));
   writeFileSync(join(folder, "half.mkv"), whole.subarray(0, whole.length / 2));

@@ -15,6 +15,7 @@ import { additionalVideoCodecs, videoCodecs } from "#src/lib/codecs/registry.ts"
 import { av1Binaries as binaries } from "#test/support/media/av1.ts";
 import { patchesSource } from "#test/support/media/hdr-sources.ts";
 import { complaints, fast, ffmpeg, picture, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 /** No machine that runs these tests has such hardware: its encoders are imitated, or only their options are checked. */
 
@@ -79,7 +80,7 @@ async function codecStrings(input: string, fields: Partial<ProfileDefinition> = 
 
 test("the codecs that the hardware supports are encoded by it, the others in software", async () => {
   const input = join(folder, "source.mp4");
-  await ffmpeg(...picture("640x360", "25", 5), ...fast, input);
+  await ffmpeg(...picture("640x360", "25", 2), ...fast, input);
   const { encoders, lacking } = await requireEncoder(card.ffmpeg, "nvenc", encodingSpec);
   expect(encoders).toEqual({ h264: "nvenc", hevc: "nvenc" });
   expect(lacking).toEqual([expect.stringMatching(/^av1: .*No capable devices found/)]);
@@ -93,7 +94,7 @@ test("the codecs that the hardware supports are encoded by it, the others in sof
   expect(report).toMatch(/but encodes in software: av1: .*No capable devices found/);
 });
 
-test("HDR is kept in software", async () => {
+nightly("HDR is kept in software", async () => {
   const input = await patchesSource(folder, "hdr10.mp4", "hdr10", [[419, 512, 512]], { seconds: 2 });
   const strings = await codecStrings(input, { hdr: "keep" });
   expect(strings).toEqual([

@@ -32,7 +32,7 @@ vi.setConfig({ hookTimeout: 400_000 });
 const folder = temporaryFolder("hdr");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const SECONDS = 5;
+const SECONDS = 3;
 const SIZES = ["360p", "180p"];
 const CODECS = ["hevc", "av1"] as const;
 const HDR_NAMES = CODECS.flatMap((codec) => SIZES.map((size) => `${size}-${codec}`));
@@ -236,7 +236,7 @@ describe.each(FORMATS)("a source of %s", (format, range, transfer) => {
   });
 });
 
-test("with tone mapping, all codecs are SDR in 8 bit", async () => {
+nightly("with tone mapping, all codecs are SDR in 8 bit", async () => {
   const mapped = await made(sources.hdr10.input, { spec: specFor({ hdr: "tone_map" }) });
   expect(mapped.renditions.map(({ hdr }) => hdr)).toEqual(Array(6).fill(null));
   for (const codec of CODECS)
@@ -281,7 +281,7 @@ nightly.each([
 describe("a source", () => {
   const hevcOnly = { spec: specFor({ codecs: ["h264", "hevc"] }) };
 
-  test("whose metadata are only in its container has them in all places", async () => {
+  nightly("whose metadata are only in its container has them in all places", async () => {
     const plain = await patchesSource(folder, "container.mp4", "hdr10", CODES, { seconds: 2 });
     const data = Buffer.alloc(32);
     data.writeUInt32BE(32, 0);

@@ -3,9 +3,10 @@ import { expect, test, vi } from "vitest";
 import { MediaError } from "#media/error.ts";
 import { run } from "#media/ffmpeg.ts";
 import type { Precedence } from "#media/precedence.ts";
-import { descendantsOf, until } from "#test/support/descendants.ts";
+import { descendantsOf, signalAll, until } from "#test/support/descendants.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { binaries } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 /** An endless encode into nothing, and the time that it has reached; `name` distinguishes it in the list of processes. */
 function endless(name: string, precedence: Precedence) {
@@ -70,7 +71,7 @@ test("a run continues of which a process of the sandbox was suspended, just befo
   await until("it is suspended", () => isSuspended("starting"));
   const all = processesOf("starting");
   expect(all.length).toBeGreaterThan(1);
-  for (const { pid } of all) process.kill(pid, "SIGSTOP");
+  signalAll(all, "SIGSTOP");
   urgent.stop();
   await urgent.ended;
   await until("none of them is suspended", () => !all.some((one) => stateOfProcess(one) === "T"));
@@ -112,7 +113,7 @@ test("a suspended run ends as soon as it is aborted", async () => {
   await urgent.ended;
 });
 
-test("urgent runs without an end take at most half of the time", async () => {
+nightly("urgent runs without an end take at most half of the time", async () => {
   const background = endless("starved", "background");
   await until("it encodes", () => background.position > 1);
   const urgent = endless("always", "urgent");

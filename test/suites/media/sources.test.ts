@@ -20,7 +20,7 @@ const folder = temporaryFolder("sources");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** One of so many rows, another one of each family. */
-const EVERY = amount(29, 1, "VODBOX_CORPUS_EVERY");
+const EVERY = amount(97, 1, "VODBOX_CORPUS_EVERY");
 /** Receives a line for each row, from which the table in docs/encoding.md is made. */
 const RESULTS = process.env.VODBOX_CORPUS_RESULTS;
 

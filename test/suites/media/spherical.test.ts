@@ -12,6 +12,7 @@ import { withBox } from "#test/support/media/hdr-sources.ts";
 import { encodedInParts, planned } from "#test/support/media/parallel/parts.ts";
 import { binaries, complaints, ffmpeg, ffprobe, sound, temporaryFolder } from "#test/support/media/sources.ts";
 import { cbmp, equi, HALF, sphere, st3d, withV1 } from "#test/support/media/spherical-sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 /** Sources with spherical metadata: what is read of them, and what their renditions state. */
 
@@ -162,7 +163,7 @@ describe("a source of 180 degrees, left and right", () => {
     expect(await complaints("-i", file, "-f", "null", "-")).toBe("");
   });
 
-  test("has the same init segments in parts, and ahead of them", async () => {
+  nightly("has the same init segments in parts, and ahead of them", async () => {
     const all = await planned(input, 1, spec);
     const outDir = await mkdtemp(join(folder, "parts-"));
     const early = await mkdtemp(join(folder, "early-"));
@@ -180,7 +181,7 @@ describe("a source of 180 degrees, left and right", () => {
   });
 });
 
-test("the padding of a cubemap is scaled", async () => {
+nightly("the padding of a cubemap is scaled", async () => {
   const { outDir } = await encoded(source(sphere({ shape: cbmp(16) })), "cubemap");
   for (const [name, padding] of [
     ["320p", 16],
@@ -189,7 +190,7 @@ test("the padding of a cubemap is scaled", async () => {
     expect(await stated(join(outDir, name, "playlist.m3u8"))).toMatchObject([{ projection: "cubemap", padding }]);
 });
 
-test("a source without metadata has none", async () => {
+nightly("a source without metadata has none", async () => {
   const { outDir } = await encoded(short, "without");
   for (const file of readdirSync(outDir, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".mp4")))
     for (const type of ["st3d", "sv3d"]) expect(times(readFileSync(join(outDir, file)), type), file).toBe(0);

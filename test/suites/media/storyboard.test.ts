@@ -5,6 +5,7 @@ import { encode } from "#media/encode.ts";
 import { type EncodingSpec, encodingSpec as spec } from "#media/encoding-spec.ts";
 import { storyboardInterval } from "#media/storyboard.ts";
 import { probeSource as probe } from "#media/timeline.ts";
+import { rows } from "#test/support/amount.ts";
 import { binaries, fast, ffmpeg, ffprobe, temporaryFolder } from "#test/support/media/sources.ts";
 
 const folder = temporaryFolder("storyboard");
@@ -21,11 +22,16 @@ async function greying(name: string, seconds: number, size: string): Promise<str
 const made = async (input: string, dir = `${input}.out`, wanted: EncodingSpec = spec) =>
   encode({ input, outDir: dir, spec: wanted, binaries, scratchDir: folder, probe: await probe(input, binaries) });
 
-test.each([
-  ["wide", "320x180", 25, "160x90"],
-  ["tall", "180x320", 9, "90x160"],
-  ["short", "320x180", 1, "160x90"],
-])("%s: every tile shows its time", async (name, size, seconds, tile) => {
+test.each(
+  rows(
+    [
+      ["wide", "320x180", 25, "160x90"],
+      ["tall", "180x320", 9, "90x160"],
+      ["short", "320x180", 1, "160x90"],
+    ] as const,
+    2,
+  ),
+)("%s: every tile shows its time", async (name, size, seconds, tile) => {
   const input = await greying(`${name}.mp4`, seconds, size);
   const { storyboard, files } = await made(input);
   const dir = `${input}.out`;
@@ -46,10 +52,10 @@ test.each([
   }
   const manifest = readFileSync(join(dir, "manifest.mpd"), "utf8");
   const grid = /thumbnail_tile" value="(\d+)x(\d+)"/.exec(manifest) ?? [];
-  const [columns, rows] = grid.slice(1).map(Number);
+  const [columns, lines] = grid.slice(1).map(Number);
   const shape = await ffprobe("-show_entries", "stream=width,height", "-of", "csv=p=0", join(dir, "storyboard-1.jpg"));
   const [wide = 0, high = 0] = tile.split("x").map(Number);
-  expect(shape.trim()).toBe(`${wide * (columns ?? 0)},${high * (rows ?? 0)}`);
+  expect(shape.trim()).toBe(`${wide * (columns ?? 0)},${high * (lines ?? 0)}`);
 });
 
 test("has so few thumbnails that a day fits on a sheet", () => {

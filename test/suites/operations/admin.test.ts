@@ -2,6 +2,7 @@ import { createPublicKey } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { isNightly } from "#test/support/amount.ts";
 import { json, refused, succeeded } from "#test/support/commands/outcome.ts";
 import { uploaded } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
@@ -15,8 +16,11 @@ const settled = (value: unknown): unknown =>
     ),
   );
 
-/** The operator's commands, and each one's output, in order. */
-async function day(dataDir: string): Promise<unknown[]> {
+/**
+ * The operator's commands, and each one's output, in order. The full tier tries what is refused without a server only: with
+ * one, the same checks refuse it. Nor does it read the lists without entries, which the tests below fill.
+ */
+async function day(dataDir: string, isServed: boolean): Promise<unknown[]> {
   const at = ["--data", dataDir];
   const steps: unknown[] = [];
   const step = async (...args: string[]) => {
@@ -26,8 +30,11 @@ async function day(dataDir: string): Promise<unknown[]> {
     steps.push(settled(answer));
     return answer;
   };
-  const fails = async (code: 1 | 2, ...args: string[]) =>
-    steps.push((await refused(["admin", ...args, ...at], code)).replaceAll(dataDir, "DATA"));
+  const fails = async (code: 1 | 2, ...args: string[]) => {
+    if (isServed && !isNightly) return;
+    const sentence = (await refused(["admin", ...args, ...at], code)).replaceAll(dataDir, "DATA");
+    if (isNightly) steps.push(sentence);
+  };
 
   await step("tenant", "create", "--name", "Acme Inc.", "--slug", "acme");
   await step("tenant", "create", "--name", "F", "--slug", "free", "--plan", "free", "--playback-policy", "public");
@@ -56,7 +63,7 @@ async function day(dataDir: string): Promise<unknown[]> {
   const email = "ann@example.com";
   steps.push(settled(await typing("correct horse\n", "user", "create", "--tenant", "acme", "--email", email)));
   await step("user", "list");
-  await step("user", "list", "--tenant", "free");
+  if (isNightly) await step("user", "list", "--tenant", "free");
   steps.push(settled(await typing("another horse", "user", "passwd", email)));
   await fails(2, "user", "passwd", email);
   expect((await step("user", "role", email, "editor")).role).toBe("editor");
@@ -80,7 +87,7 @@ async function day(dataDir: string): Promise<unknown[]> {
   const paired = await json(["admin", "device", "pair", "--tenant", "acme", ...at]);
   expect(paired.pairing_code).toMatch(/^\w{4}-\w{4}$/);
   await fails(1, "device", "pair", "--tenant", "nobody");
-  expect(await step("job", "list", "--state", "queued", "--tenant", "acme")).toEqual([]);
+  if (isNightly) expect(await step("job", "list", "--state", "queued", "--tenant", "acme")).toEqual([]);
   await fails(1, "job", "show", "1");
   await fails(1, "job", "list", "--state", "done");
   const [used] = await step("usage", "--tenant", "free", "--month", "2026-01");
@@ -99,8 +106,8 @@ async function day(dataDir: string): Promise<unknown[]> {
   expect(await step("tenant", "update", "acme", "--delete-sources-after-days", "never")).toMatchObject({
     delete_sources_after_days: null,
   });
-  expect(await step("asset", "list", "--tenant", "acme")).toEqual([]);
-  expect(await step("upload", "list", "--tenant", "acme", "--status", "pending")).toEqual([]);
+  if (isNightly) expect(await step("asset", "list", "--tenant", "acme")).toEqual([]);
+  if (isNightly) expect(await step("upload", "list", "--tenant", "acme", "--status", "pending")).toEqual([]);
   await fails(1, "asset", "show", "1");
   await fails(2, "asset", "delete", "1");
 
@@ -114,7 +121,7 @@ test("an operator's commands have the same results with a server and without", a
   const served = emptyFolder();
   // The settings' own tokens would differ from those in the data directory, which `admin` reads.
   const server = await startServer(served, { env: { VODBOX_ADMIN_TOKEN: "" } });
-  const [without, withServer] = await Promise.all([day(alone), day(served)]);
+  const [without, withServer] = await Promise.all([day(alone, false), day(served, true)]);
   expect(withServer).toEqual(without);
   expect(server.stderr()).toBe("");
 });

@@ -10,7 +10,7 @@ import { emptyFolder } from "#test/support/folder.ts";
 import { vodbox } from "#test/support/process.ts";
 
 /** More by hand: BACKUP_MEGABYTES=1024 vitest run test/suites/operations/backup-memory.test.ts */
-const MEGABYTES = amount(128, 256, "BACKUP_MEGABYTES");
+const MEGABYTES = amount(96, 256, "BACKUP_MEGABYTES");
 const OBJECT_MEGABYTES = 32;
 const MAX_GROWTH = 64;
 const MEGABYTE = 2 ** 20;

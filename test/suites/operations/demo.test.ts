@@ -24,7 +24,7 @@ const ONE_PIXEL = ["-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
 
 test("the demo is a landscape whose colors are tagged", async () => {
   const cwd = emptyFolder();
-  const demo = await run(["demo", "--port", "0", "--once", "--seconds", "4"], { cwd });
+  const demo = await run(["demo", "--port", "0", "--once", "--seconds", "2"], { cwd });
   expect(demo.code).toBe(0);
   expect(demo.stdout).toMatch(
     /The server stops now\. After `vodbox serve` the video plays at\s+http:\/\/\S+\/watch\/\S+/,

@@ -150,7 +150,7 @@ test("with objects on S3, secrets are enough to detect a missing database", asyn
 });
 
 describe("these start as before", () => {
-  test.each(rows(["vodbox.db", "secrets", "server.lock", "vodbox.db-wal", "secrets/admin_token", "local-proof"], 2))(
+  test.each(rows(["vodbox.db", "secrets", "server.lock", "vodbox.db-wal", "secrets/admin_token", "local-proof"], 1))(
     "a directory whose first start was killed when %s appeared",
     async (name) => {
       const dataDir = emptyFolder();

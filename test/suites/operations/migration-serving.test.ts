@@ -58,7 +58,7 @@ async function plays(server: RunningServer, key: string, assetId: number): Promi
 }
 
 /** How often it is killed in each direction. */
-const ROUNDS = amount(3, 9);
+const ROUNDS = amount(2, 9);
 
 nightly(
   "to S3 and back while a client uploads and deletes: nothing is lost, nothing reappears",

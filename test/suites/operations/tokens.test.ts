@@ -80,13 +80,14 @@ test("a worker token that is rotated during an encode costs the local worker not
   const clips = emptyFolder();
   const clip = join(clips, "clip.mp4");
   const tiny = join(clips, "tiny.mp4");
-  await ffmpeg(...picture("1280x720", "30", 6), ...fast, clip);
+  await ffmpeg(...picture("1280x720", "30", 5), ...fast, clip);
   await ffmpeg(...picture("160x90", "25", 1), ...fast, tiny);
   await firstStart(dataDir);
   const { worker: old, admin } = await json(["admin", "token", "show", "--data", dataDir]);
   const started = await startServer(dataDir, {
     args: ["--workers", "1"],
-    env: { ...own, VODBOX_RATE_LIMIT_UPLOADS: "100000/60" },
+    // Progress is seen with heartbeats, every quarter of the lease.
+    env: { ...own, VODBOX_RATE_LIMIT_UPLOADS: "100000/60", VODBOX_LEASE_SECONDS: "12" },
   });
   const server = { ...started, admin };
   const made = await uploadClip(server, clip);

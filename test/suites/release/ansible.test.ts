@@ -6,7 +6,7 @@ import { paths } from "#scripts/build/paths.ts";
 import { freePort } from "#scripts/free-port.ts";
 import { KEYRING, writeAptRepository } from "#scripts/release/apt/repository.ts";
 import { writeDeb } from "#scripts/release/deb/deb.ts";
-import { isNightly } from "#test/support/amount.ts";
+import { isNightly, rows } from "#test/support/amount.ts";
 import { aptServer, NO_OTHER_SOURCES } from "#test/support/apt-server.ts";
 import { type BootedRoot, bootedRoot } from "#test/support/booted-root.ts";
 import { client } from "#test/support/client.ts";
@@ -17,22 +17,21 @@ import { EXECUTABLE } from "#test/support/process.ts";
 
 const ADMIN = 'admin-token "quoted" \\ with $signs';
 
-/** A package of the executable, and a repository with it; in the nightly tier also a newer one, and a repository with both. */
+/** Two packages of the executable, and repositories with the first one and with both: all for the tests of the nightly tier. */
 let folder: string;
 const deb = (version: string) => join(folder, `vodbox_${version}_amd64.deb`);
 beforeAll(async () => {
+  if (!isNightly) return;
   folder = newFolder();
   const home = process.env.GNUPGHOME;
   process.env.GNUPGHOME = join(folder, "gpg");
   const key = newGpgKey(process.env.GNUPGHOME);
   const first = join(folder, "first");
-  await writeDeb("x64", EXECUTABLE, deb("1.0.0"), "1.0.0");
+  await writeDeb("x64", EXECUTABLE, deb("1.0.0"), { version: "1.0.0", level: 1 });
   await writeAptRepository(first, [deb("1.0.0")], { key, date: new Date("2026-11-01T12:00:00Z") });
-  if (isNightly) {
-    await writeDeb("x64", EXECUTABLE, deb("1.1.0"), "1.1.0");
-    const later = { key, date: new Date("2026-11-02T12:00:00Z"), previous: first };
-    await writeAptRepository(join(folder, "both"), [deb("1.1.0")], later);
-  }
+  await writeDeb("x64", EXECUTABLE, deb("1.1.0"), { version: "1.1.0", level: 1 });
+  const later = { key, date: new Date("2026-11-02T12:00:00Z"), previous: first };
+  await writeAptRepository(join(folder, "both"), [deb("1.1.0")], later);
   return () => {
     stopGpgAgent(join(folder, "gpg"));
     removeFolder(folder);
@@ -78,22 +77,25 @@ async function scene() {
   return { machine, sh: machine.sh, repository, variables, version, call: client(`http://127.0.0.1:${port}`) };
 }
 
-test("Ansible installs from the apt repository, with backups, and changes nothing the second time", async (context) => {
-  const ready = await scene();
-  if (!ready) return context.skip();
-  const { machine, sh, variables, version, call } = ready;
-  expect((await play(machine, variables)).changed).toBeGreaterThan(5);
-  expect(await version()).toBe("1.0.0");
-  expect((await call("GET", "/readyz")).status).toBe(200);
-  expect((await call("GET", "/api/v1/tenants", { admin: ADMIN })).status).toBe(200);
-  expect(await sh("stat -c '%U %a' /etc/vodbox/vodbox.env /var/backups/vodbox")).toBe("root 600\nvodbox 700\n");
-  expect(await sh("systemctl is-enabled vodbox.service vodbox-backup.timer")).toBe("enabled\nenabled\n");
-  expect(await sh("systemctl is-active vodbox-backup.timer")).toBe("active\n");
+nightly(
+  "Ansible installs from the apt repository, with backups, and changes nothing the second time",
+  async (context) => {
+    const ready = await scene();
+    if (!ready) return context.skip();
+    const { machine, sh, variables, version, call } = ready;
+    expect((await play(machine, variables)).changed).toBeGreaterThan(5);
+    expect(await version()).toBe("1.0.0");
+    expect((await call("GET", "/readyz")).status).toBe(200);
+    expect((await call("GET", "/api/v1/tenants", { admin: ADMIN })).status).toBe(200);
+    expect(await sh("stat -c '%U %a' /etc/vodbox/vodbox.env /var/backups/vodbox")).toBe("root 600\nvodbox 700\n");
+    expect(await sh("systemctl is-enabled vodbox.service vodbox-backup.timer")).toBe("enabled\nenabled\n");
+    expect(await sh("systemctl is-active vodbox-backup.timer")).toBe("active\n");
 
-  const pid = await sh("systemctl show -P MainPID vodbox.service");
-  expect(await play(machine, variables)).toMatchObject({ changed: 0 });
-  expect(await sh("systemctl show -P MainPID vodbox.service")).toBe(pid);
-});
+    const pid = await sh("systemctl show -P MainPID vodbox.service");
+    expect(await play(machine, variables)).toMatchObject({ changed: 0 });
+    expect(await sh("systemctl show -P MainPID vodbox.service")).toBe(pid);
+  },
+);
 
 nightly("Ansible applies changed settings, backs up, upgrades and downgrades", async (context) => {
   const ready = await scene();
@@ -143,14 +145,19 @@ nightly("Ansible installs a package file, without backups", async (context) => {
   expect(await sh("systemctl list-unit-files 'vodbox*' --no-legend")).toMatch(/^vodbox\.service +enabled/);
 });
 
-test.each([
-  [{}],
-  [{ vodbox_apt_url: "http://127.0.0.1:9" }],
-  [{ vodbox_apt_url: "http://127.0.0.1:9", vodbox_apt_key: "key.asc", vodbox_deb: "vodbox.deb" }],
-  [{ vodbox_deb: "vodbox.deb", vodbox_version: "1.0.0" }],
-  [{ vodbox_deb: "vodbox.deb", vodbox_settings: { PATH: "/tmp" } }],
-  [{ vodbox_deb: "vodbox.deb", vodbox_settings: { VODBOX_HOST: "a\nLD_PRELOAD=b" } }],
-])("the role refuses %j before it does anything", (variables) => {
+test.each(
+  rows(
+    [
+      [{ vodbox_deb: "vodbox.deb", vodbox_settings: { VODBOX_HOST: "a\nLD_PRELOAD=b" } }],
+      [{}],
+      [{ vodbox_apt_url: "http://127.0.0.1:9", vodbox_apt_key: "key.asc", vodbox_deb: "vodbox.deb" }],
+      [{ vodbox_apt_url: "http://127.0.0.1:9" }],
+      [{ vodbox_deb: "vodbox.deb", vodbox_version: "1.0.0" }],
+      [{ vodbox_deb: "vodbox.deb", vodbox_settings: { PATH: "/tmp" } }],
+    ],
+    3,
+  ),
+)("the role refuses %j before it does anything", (variables) => {
   // Nothing of this machine would change otherwise either.
   const args = ["--check", "--connection", "local", "--inventory", "localhost,", "--limit", "localhost"];
   const playbook = join(emptyFolder(), "site.yml");

@@ -31,7 +31,8 @@ beforeAll(async () => {
   process.env.GNUPGHOME = join(folder, "gpg");
   key = newGpgKey(process.env.GNUPGHOME);
   for (const version of ["1.0.0", "1.1.0"])
-    for (const arch of ["x64", "arm64"] as const) await writeDeb(arch, program(version), deb(version, arch), version);
+    for (const arch of ["x64", "arm64"] as const)
+      await writeDeb(arch, program(version), deb(version, arch), { version });
   await writeAptRepository(join(folder, "first"), debs("1.0.0"), { key, date: DATE });
   await both(join(folder, "both"));
   return () => {

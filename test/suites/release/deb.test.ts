@@ -20,7 +20,7 @@ test("is installed, upgraded, removed and purged", async () => {
   writeFileSync(program, "#!/bin/sh\necho an older version\n");
   chmodSync(program, 0o755);
   const older = join(folder, "older.deb");
-  await writeDeb("x64", program, older, "0.0.1");
+  await writeDeb("x64", program, older, { version: "0.0.1" });
   execFileSync("cp", [current, join(folder, "current.deb")]);
 
   // The machine that runs the tests may have any of it.

@@ -19,7 +19,7 @@ beforeAll(() => {
   folder = newFolder();
   copyFileSync(EXECUTABLE, join(folder, "vodbox"));
   const path = join(folder, "clip.mp4");
-  const sources = ["-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30:duration=3", "-f", "lavfi", "-i", "sine=d=3"];
+  const sources = ["-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30:duration=2", "-f", "lavfi", "-i", "sine=d=2"];
   execFileSync("ffmpeg", ["-v", "error", ...sources, "-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac", path]);
   clip = readFileSync(path);
 });
@@ -83,7 +83,7 @@ describe("the executable alone, in an empty environment", () => {
     await untilReady(call, key, asset.id);
     const playback = await call("GET", `/api/v1/playback/${asset.id}`, { key });
     const master = await call("GET", playback.body.hls_url);
-    expect(master.text).toContain("RESOLUTION=640x360");
+    expect(master.text).toContain("RESOLUTION=320x180");
     const variant = new URL(lines(master.text)[0] as string, playback.body.hls_url);
     const playlist = await call("GET", variant.href);
     const segment = await fetch(new URL(lines(playlist.text)[0] as string, variant));
@@ -101,7 +101,7 @@ describe("the executable alone, in an empty environment", () => {
   });
 
   test("runs a demo and exits", async () => {
-    const { code, stdout, stderr } = await start("demo", "--once", "--port", "0", "--seconds", "3", "--data", "once")
+    const { code, stdout, stderr } = await start("demo", "--once", "--port", "0", "--seconds", "1", "--data", "once")
       .ended;
     expect({ code, stderr }).toMatchObject({ code: 0 });
     expect(stdout).toMatch(/http:\/\/127\.0\.0\.1:\d+\/watch\/vid_\w+/);
@@ -124,7 +124,7 @@ describe("the executable alone, in an empty environment", () => {
     // What a killed process cannot clean up is in this test's directory too.
     const temporary = mkdtempSync(join(folder, "tmp-"));
     atEnd(() => removeFolder(temporary));
-    const demo = startWith({ TMPDIR: temporary }, "demo", "--port", "0", "--seconds", "20", "--data", "killed");
+    const demo = startWith({ TMPDIR: temporary }, "demo", "--port", "0", "--seconds", "10", "--data", "killed");
     const isEncoding = (line: string) => line.includes("/ffmpeg ") && line.includes("/killed/objects/");
     await untilProcesses(folder, (found) => found.some(isEncoding), 240_000);
     demo.child.kill("SIGKILL");

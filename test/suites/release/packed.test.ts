@@ -15,6 +15,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { amount } from "#test/support/amount.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 /** The built executable alone in a directory, as a user has it. */
 const built = join(import.meta.dirname, "../../../dist/vodbox");
@@ -61,7 +63,7 @@ describe("the executable alone", () => {
     expectWhole(cache);
   });
 
-  test("extracts a program with two names once", () => {
+  nightly("extracts a program with two names once", () => {
     const cache = emptyCache();
     version({ VODBOX_CACHE_DIR: cache });
     const files = filesIn(cache).filter(({ name }) => name === "ffmpeg" || name === "ffprobe");
@@ -72,7 +74,7 @@ describe("the executable alone", () => {
 
   test("recovers from a kill during extraction", async () => {
     const cache = emptyCache();
-    for (let delayMs = 20; delayMs <= 200; delayMs += 20) {
+    for (let delayMs = 20; delayMs <= 200; delayMs += amount(60, 20)) {
       const child = spawn(vodbox, ["--version"], { env: { VODBOX_CACHE_DIR: cache } });
       const timer = setTimeout(() => child.kill("SIGKILL"), delayMs);
       await once(child, "close");

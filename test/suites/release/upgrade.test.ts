@@ -1,10 +1,11 @@
 import { execFileSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { setImmediate as soon } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import Sqlite from "libsql";
 import { describe, expect, test } from "vitest";
 import { freePort } from "#scripts/free-port.ts";
+import { amount } from "#test/support/amount.ts";
 import { client } from "#test/support/client.ts";
 import { refused } from "#test/support/commands/outcome.ts";
 import type { Expected } from "#test/support/data/make.ts";
@@ -14,8 +15,10 @@ import { type RunningServer, run, startServer, vodbox } from "#test/support/proc
 const FIXTURES = join(import.meta.dirname, "../../support/data");
 const VERSIONS = globSync("*.tar.gz", { cwd: FIXTURES }).map((name) => basename(name, ".tar.gz"));
 /** More rows, so that requests arrive during the migration. */
-const MORE_ASSETS = 20_000;
+const MORE_ASSETS = amount(8000, 20_000);
 const CLIENTS = 8;
+/** After a request that no server answered, and between two looks. */
+const PAUSE_MS = 5;
 const DAY_MS = 86_400_000;
 const SETTINGS = {
   VODBOX_RATE_LIMIT_UPLOADS: "1000000/60",
@@ -76,8 +79,8 @@ function load(base: string, key: string): Load {
         const read = await call("GET", "/api/v1/assets?limit=5", { key });
         for (const { status } of [written, read]) statuses.set(status, (statuses.get(status) ?? 0) + 1);
       } catch {
-        // No server listens, or it was killed.
-        await soon();
+        // Real time: the pace of a client while no server listens, or after it was killed.
+        await sleep(PAUSE_MS);
       }
     }
   };
@@ -92,7 +95,7 @@ function load(base: string, key: string): Load {
     titles,
     stop,
     async until(acknowledged) {
-      while (titles.length < acknowledged) await soon();
+      while (titles.length < acknowledged) await sleep(PAUSE_MS);
     },
   };
 }

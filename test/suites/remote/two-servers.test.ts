@@ -16,7 +16,7 @@ import { startSqld } from "#test/support/sqld.ts";
 vi.setConfig({ testTimeout: 600_000 });
 
 /** By hand 500, which takes minutes: JOBS=500 vitest run test/remote */
-const JOBS = amount(6, 24, "JOBS");
+const JOBS = amount(4, 24, "JOBS");
 const BUCKET = "two-servers";
 
 const clips = temporaryFolder("two-servers-clips");

@@ -6,10 +6,12 @@ import { sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { CommitInDoubt } from "#storage/db/failures.ts";
 import { openDatabase } from "#storage/db/open.ts";
+import { amount, isNightly } from "#test/support/amount.ts";
 import { testApp } from "#test/support/app.ts";
 import { startCuttingRelay } from "#test/support/cutting-relay.ts";
 import { until } from "#test/support/descendants.ts";
 import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { startSqld } from "#test/support/sqld.ts";
 
 const portOf = (url: string) => Number(new URL(url).port);
@@ -53,13 +55,15 @@ async function behindRelay(options: { refuseSockets?: boolean } = {}) {
 describe.each([
   ["a WebSocket", {}],
   ["HTTP", { refuseSockets: true }],
-])("over %s", (_name, options) => {
+])("over %s", (name, options) => {
   test("a connection that is cut at any point, COMMIT included, loses no write and repeats none", async () => {
     const { relay, make, stored } = await behindRelay(options);
     let cuts = 0;
     const titles: string[] = [];
-    for (const side of ["question", "answer"] as const)
-      for (let number = 1; number <= 12; number++) {
+    // The full tier tries every second place over HTTP: requests at odd ones, responses at even ones.
+    const step = name === "HTTP" && !isNightly ? 2 : 1;
+    for (const [first, side] of (["question", "answer"] as const).entries())
+      for (let number = 1 + (step === 1 ? 0 : first); number <= 12; number += step) {
         relay.cut({ side, number });
         const title = `${side} ${number}`;
         const made = await make(title);
@@ -68,38 +72,42 @@ describe.each([
         if (relay.isCut()) cuts++;
       }
     // A work's first statement, its others, and COMMIT: request and response of each.
-    expect(cuts).toBeGreaterThanOrEqual(6);
+    expect(cuts).toBeGreaterThanOrEqual(6 / step);
     expect(Object.fromEntries(await stored())).toEqual(Object.fromEntries(titles.map((title) => [title, 1])));
   });
 
-  test("a server that is killed and restarted: every request is answered, acknowledged writes are there once", async () => {
-    const { make, stored, stop, start } = await behindRelay(options);
-    const acknowledged: string[] = [];
-    const others: string[] = [];
-    let isOver = false;
-    const client = async (name: number) => {
-      for (let number = 0; !isOver; number++) {
-        const title = `${name} ${number}`;
-        const { status, body } = await make(title);
-        if (status === 201) acknowledged.push(title);
-        else others.push(`${status} ${body.code}`);
+  const killed = name === "HTTP" ? nightly : test;
+  killed(
+    "a server that is killed and restarted: every request is answered, acknowledged writes are there once",
+    async () => {
+      const { make, stored, stop, start } = await behindRelay(options);
+      const acknowledged: string[] = [];
+      const others: string[] = [];
+      let isOver = false;
+      const client = async (name: number) => {
+        for (let number = 0; !isOver; number++) {
+          const title = `${name} ${number}`;
+          const { status, body } = await make(title);
+          if (status === 201) acknowledged.push(title);
+          else others.push(`${status} ${body.code}`);
+        }
+      };
+      const clients = Array.from({ length: 16 }, (_, name) => client(name));
+      for (let round = 1; round <= amount(1, 3); round++) {
+        await until("writes continue", () => acknowledged.length > round * 50, 60_000);
+        await stop();
+        await start();
+        const before = acknowledged.length;
+        await until("it is used again", () => acknowledged.length > before, 60_000);
       }
-    };
-    const clients = Array.from({ length: 16 }, (_, name) => client(name));
-    for (let round = 1; round <= 3; round++) {
-      await until("writes continue", () => acknowledged.length > round * 50, 60_000);
-      await stop();
-      await start();
-      const before = acknowledged.length;
-      await until("it is used again", () => acknowledged.length > before, 60_000);
-    }
-    isOver = true;
-    await Promise.all(clients);
-    expect(new Set(others)).toEqual(new Set(others.length > 0 ? ["503 database_unavailable"] : []));
-    const found = await stored();
-    expect(acknowledged.filter((title) => found.get(title) !== 1)).toEqual([]);
-    expect([...found].filter(([, times]) => times !== 1)).toEqual([]);
-  });
+      isOver = true;
+      await Promise.all(clients);
+      expect(new Set(others)).toEqual(new Set(others.length > 0 ? ["503 database_unavailable"] : []));
+      const found = await stored();
+      expect(acknowledged.filter((title) => found.get(title) !== 1)).toEqual([]);
+      expect([...found].filter(([, times]) => times !== 1)).toEqual([]);
+    },
+  );
 });
 
 test("a COMMIT with an unknown result is reported as such, and not repeated", async () => {

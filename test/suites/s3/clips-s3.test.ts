@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { rows } from "#test/support/amount.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { workOnce } from "#test/support/clip-worker.ts";
 import { clipOf, createClip, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "#test/support/clips.ts";
@@ -38,7 +39,7 @@ async function clipped(s3_delivery: string) {
 const expected = (playlist: string) => files[`${playlist.split("/").at(-2)}/00002.m4s`] as Uint8Array;
 const bytesOf = async (url: string) => new Uint8Array(await (await fetch(url)).arrayBuffer());
 
-test.each(["redirect", "rewrite", "proxy"])(
+test.each(rows(["redirect", "rewrite", "proxy"], 1))(
   "%s: segments of a clip come from its parent, also when that is deleted",
   async (delivery) => {
     const { app, key, parent, clip, playlist } = await clipped(delivery);

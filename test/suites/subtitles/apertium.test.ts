@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { amount } from "#test/support/amount.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { uploaded } from "#test/support/flow.ts";
@@ -83,7 +84,7 @@ test("translates the lines of a film within some seconds", async () => {
   const { asset } = await uploaded(app, key);
   const time = (k: number) => `00:${String(Math.floor(k / 60)).padStart(2, "0")}:${String(k % 60).padStart(2, "0")}`;
   const cues = Array.from(
-    { length: 400 },
+    { length: amount(100, 400) },
     (_, k) => `${time(k)}.000 --> ${time(k)}.900\nThe house has ${k} red windows.\n`,
   );
   const track = await subtitled(app, key, asset.id, {}, `WEBVTT\n\n${cues.join("\n")}`);

@@ -2,13 +2,14 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { amount } from "#test/support/amount.ts";
 import { testApp } from "#test/support/app.ts";
 import { until } from "#test/support/descendants.ts";
 import { atEnd } from "#test/support/folder.ts";
 import { testSeed } from "#test/support/seed.ts";
 import type { Report } from "./receivers.ts";
 
-const EVENTS = 500;
+const EVENTS = amount(200, 500);
 const ENDPOINTS = 20;
 const SICK = ["fails half the time", "hangs", "drips", "closes early", "answers 10 MB"];
 

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Speech } from "#platform/outbound/transcribe/speech.ts";
 import { type SpeechAudio, type Transcriber, TranscriptionFailed } from "#platform/outbound/transcribe/transcriber.ts";
+import { rows } from "#test/support/amount.ts";
 import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { processesWith } from "#test/support/worker/processes.ts";
 import { startWorker } from "#worker/loop.ts";
 import { ContractServer, PREFIX, WORKER } from "./contract-server.ts";
@@ -26,8 +28,8 @@ const VTT = "WEBVTT\n\n00:00:00.500 --> 00:00:01.500\nHello\n";
 let count = 0;
 
 beforeAll(async () => {
-  await ffmpeg(...picture("320x180", "25", 3), ...sound(3), ...fast, source);
-  await ffmpeg(...picture("320x180", "25", 2), ...fast, silent);
+  await ffmpeg(...picture("160x90", "25", 3), ...sound(3), ...fast, source);
+  await ffmpeg(...picture("160x90", "25", 2), ...fast, silent);
   await ffmpeg(...sound(61.777), long);
   await ffmpeg(...sound(121), "-ac", "1", talk);
   await ffmpeg(...sound(121), "-ac", "1", "-c:a", "libopus", "-f", "webm", "-live", "1", recording);
@@ -35,7 +37,7 @@ beforeAll(async () => {
   const tones = ["-f", "lavfi", "-i", "sine=200:d=3,volume=0.1", "-f", "lavfi", "-i", "sine=2000:d=2"];
   const maps = ["-map", "0:v", "-map", "1:a", "-map", "2:a", "-metadata:s:a:0", "language=eng"];
   const late = ["-filter:a:1", "adelay=1000,volume=8", "-metadata:s:a:1", "language=fre"];
-  await ffmpeg(...picture("320x180", "25", 3), ...tones, ...maps, ...late, ...fast, bilingual);
+  await ffmpeg(...picture("160x90", "25", 3), ...tones, ...maps, ...late, ...fast, bilingual);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -134,18 +136,23 @@ test("the times of words are uploaded next to captions whose engine has them for
   ]);
 });
 
-test("of any length, such as one that is not a whole number of milliseconds", async () => {
+nightly("of any length, such as one that is not a whole number of milliseconds", async () => {
   const { complete } = await outcome(long, listener().transcriber, { captions: ["en"] });
   expect(complete).toMatchObject({ subtitle_paths: { en: `${PREFIX}captions/en.vtt` }, caption_errors: {} });
 });
 
-test.each<[string, { file: string; hasTranscriber?: boolean }, "here" | "left"]>([
-  ["short audio", { file: source }, "here"],
-  ["audio of a minute", { file: long }, "here"],
-  ["audio of over two minutes", { file: talk }, "left"],
-  ["a recording of over two minutes without a length", { file: recording }, "left"],
-  ["any, on a worker without a transcriber", { file: source, hasTranscriber: false }, "left"],
-])("%s, where captions may be jobs of their own", async (_, { file, hasTranscriber = true }, where) => {
+test.each<[string, { file: string; hasTranscriber?: boolean }, "here" | "left"]>(
+  rows(
+    [
+      ["audio of over two minutes", { file: talk }, "left"],
+      ["audio of a minute", { file: long }, "here"],
+      ["any, on a worker without a transcriber", { file: source, hasTranscriber: false }, "left"],
+      ["a recording of over two minutes without a length", { file: recording }, "left"],
+      ["short audio", { file: source }, "here"],
+    ],
+    3,
+  ),
+)("%s, where captions may be jobs of their own", async (_, { file, hasTranscriber = true }, where) => {
   const { heard, transcriber } = listener();
   const wish = { captions: ["en"], separateCaptions: true };
   const { complete } = await outcome(file, hasTranscriber ? transcriber : null, wish);
@@ -215,7 +222,7 @@ const tones: Record<string, (path: string) => Promise<void>> = {
     await ffmpeg(...late, ...fast, "-f", "mpegts", path);
   },
 };
-test.each(Object.keys(tones))("of %s they are in sync", async (name) => {
+test.each(rows(Object.keys(tones), 1))("of %s they are in sync", async (name) => {
   const path = join(folder, name.replaceAll(" ", "-"));
   await tones[name]?.(path);
   const { heard, transcriber } = listener();
@@ -226,17 +233,22 @@ test.each(Object.keys(tones))("of %s they are in sync", async (name) => {
 });
 
 const fails = (message: string) => () => Promise.reject(new TranscriptionFailed(message, "token /srv/secret"));
-test.each([
-  ["nothing is configured", source, null, "Transcription is not configured on the worker."],
-  ["there is no audio", silent, listener().transcriber, "The source has no audio."],
-  ["the service fails", source, listener(fails("It answered 503.")).transcriber, "It answered 503."],
-  [
-    "something else goes wrong",
-    source,
-    listener(() => Promise.reject(new Error("/srv/secret"))).transcriber,
-    "Unexpected worker error.",
-  ],
-])("when %s the job completes with the reason; it fails when they are required", async (_, path, transcriber, en) => {
+test.each(
+  rows(
+    [
+      [
+        "something else goes wrong",
+        source,
+        listener(() => Promise.reject(new Error("/srv/secret"))).transcriber,
+        "Unexpected worker error.",
+      ],
+      ["there is no audio", silent, listener().transcriber, "The source has no audio."],
+      ["the service fails", source, listener(fails("It answered 503.")).transcriber, "It answered 503."],
+      ["nothing is configured", source, null, "Transcription is not configured on the worker."],
+    ] as const,
+    2,
+  ),
+)("when %s the job completes with the reason; it fails when they are required", async (_, path, transcriber, en) => {
   const free = await outcome(path, transcriber, { captions: ["en"] });
   expect(free.complete).toMatchObject({ subtitle_paths: {}, caption_errors: { en } });
   expect(text(free.stored, "en")).toBeUndefined();

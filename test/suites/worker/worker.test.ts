@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { rows } from "#test/support/amount.ts";
 import { binaries, fast, ffmpeg, picture, repeated, sound, temporaryFolder } from "#test/support/media/sources.ts";
 import { smallDisk } from "#test/support/storage/small-disk.ts";
 import { processesWith } from "#test/support/worker/processes.ts";
@@ -16,7 +17,7 @@ const middling = join(folder, "middling.mp4");
 let count = 0;
 
 beforeAll(async () => {
-  await ffmpeg(...picture("320x180", "25", 5), ...sound(5), ...fast, source);
+  await ffmpeg(...picture("160x90", "25", 5), ...sound(5), ...fast, source);
   await repeated(middling, 12, [...picture("640x360", "10", 5), ...fast]);
   await repeated(longSource, 12, [...picture("1280x720", "30", 5), ...fast]);
 });
@@ -72,10 +73,10 @@ test("a job is fetched, encoded, published and completed", async () => {
     subtitle_paths: {},
     media: {
       duration_seconds: 5,
-      width: 320,
-      height: 180,
+      width: 160,
+      height: 90,
       frame_rate: 25,
-      renditions: [{ playlist_path: `${PREFIX}180p/playlist.m3u8` }],
+      renditions: [{ playlist_path: `${PREFIX}90p/playlist.m3u8` }],
     },
   });
   const bytesOf = (rendition: string) =>
@@ -85,13 +86,13 @@ test("a job is fetched, encoded, published and completed", async () => {
       0,
     );
   expect(complete?.body.media).toMatchObject({
-    renditions: [{ name: "180p", bytes: bytesOf("180p") }],
+    renditions: [{ name: "90p", bytes: bytesOf("90p") }],
     audio_renditions: [{ name: "audio", codecs: "mp4a.40.2", width: null, bytes: bytesOf("audio") }],
   });
   expect(bytesOf("audio")).toBeGreaterThan(10_000);
   const bytes = [...server.stored.values()].reduce((sum, file) => sum + file.length, 0);
   expect(complete?.body.media).toMatchObject({ bytes });
-  for (const uri of ["master.m3u8", "manifest.mpd", "thumbnail.jpg", "180p/00002.m4s", "audio/init.mp4"])
+  for (const uri of ["master.m3u8", "manifest.mpd", "thumbnail.jpg", "90p/00002.m4s", "audio/init.mp4"])
     expect([...server.stored.keys()]).toContain(PREFIX + uri);
   const put = server.named("put").find((call) => call.headers["content-type"] === "application/dash+xml");
   expect(put?.headers["x-svc-worker-token"]).toBeUndefined();
@@ -122,9 +123,9 @@ test("on a shared disk nothing is transferred over HTTP", async () => {
   expect(worker.lines.join("\n")).toContain('"stage":"probing"');
   expect(worker.lines.join("\n")).not.toContain("downloading");
   expect(server.named("heartbeat").map(({ body }) => body.stage)).not.toContain("downloading");
-  expect(readFileSync(join(artifacts, "master.m3u8"), "utf8")).toContain("180p/playlist.m3u8");
+  expect(readFileSync(join(artifacts, "master.m3u8"), "utf8")).toContain("90p/playlist.m3u8");
   expect(readdirSync(artifacts).sort()).toEqual([
-    "180p",
+    "90p",
     "audio",
     "manifest.mpd",
     "master.m3u8",
@@ -224,7 +225,7 @@ test("a job fails for lack of space when its disk reaches the reserve during the
   expect(server.named("next")).toHaveLength(1);
 });
 
-test.each(["nvenc", "qsv", "vaapi"] as const)(
+test.each(rows(["vaapi", "nvenc", "qsv"] as const, 1))(
   "%s that does not work is reported before any job is claimed",
   async (encoder) => {
     await using server = await ContractServer.start(source);
@@ -301,10 +302,15 @@ test("stopped while idle, it exits immediately", async () => {
   expect(await worker.stop()).toBeLessThan(30_000);
 });
 
-test.each([
-  ["cancelled", { status: 200, body: { status: "canceled", cancel_requested: true } }],
-  ["lost", { status: 409, body: { code: "stale_lease" } }],
-])("a lease that is %s ends the encode without another call", async (_, answer) => {
+test.each(
+  rows(
+    [
+      ["lost", { status: 409, body: { code: "stale_lease" } }],
+      ["cancelled", { status: 200, body: { status: "canceled", cancel_requested: true } }],
+    ],
+    1,
+  ),
+)("a lease that is %s ends the encode without another call", async (_, answer) => {
   await using server = await ContractServer.start(longSource);
   server.interfere = (call) => (call.name === "heartbeat" && isEncoding(server) ? answer : undefined);
   const worker = work(server);

@@ -35,7 +35,7 @@ export async function startPlatform(env: Record<string, string> = {}): Promise<P
 }
 
 async function makeClip(path: string): Promise<Buffer> {
-  const picture = ["-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30:duration=8"];
+  const picture = ["-f", "lavfi", "-i", "testsrc2=size=640x360:rate=20:duration=8"];
   const sound = ["-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000:duration=8"];
   const encoders = ["-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-c:a", "aac"];
   await ffmpeg(...picture, ...sound, ...encoders, path);

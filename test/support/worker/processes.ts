@@ -15,6 +15,9 @@ export function processesWith(text: string): string[] {
     .filter((line) => line.includes(text));
 }
 
+/** Between two looks, each of which reads the command line of every process of the machine. */
+const PAUSE_MS = 60;
+
 /** Polls /proc until `condition` is true for the processes that contain `text`. There is no event to wait for. */
 export async function untilProcesses(
   text: string,
@@ -25,6 +28,6 @@ export async function untilProcesses(
   while (!condition(processesWith(text))) {
     if (performance.now() - start > limitMs)
       throw new Error(`After ${limitMs} ms: ${processesWith(text).join("\n") || "none"}`);
-    await sleep(20);
+    await sleep(PAUSE_MS);
   }
 }

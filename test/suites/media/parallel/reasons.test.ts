@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { Inexact } from "#media/parallel/inexact.ts";
-import { rows } from "#test/support/amount.ts";
+import { isNightly, rows } from "#test/support/amount.ts";
 import { framesToEncode } from "#test/support/media/parallel/frames.ts";
 import { encodedChunk, planned } from "#test/support/media/parallel/parts.ts";
 import { ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
@@ -10,7 +10,7 @@ import { ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 const folder = temporaryFolder("reasons");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const picture = (seconds: number) => ["-f", "lavfi", "-i", `testsrc2=s=320x180:r=25:d=${seconds}`];
+const picture = (seconds: number) => ["-f", "lavfi", "-i", `testsrc2=s=160x90:r=25:d=${seconds}`];
 const sound = (seconds: number) => ["-f", "lavfi", "-i", `sine=r=48000:d=${seconds}`];
 const h264 = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "50"];
 /** A size and bitrate that are copied. */
@@ -93,7 +93,11 @@ const SOURCES: Record<string, [reason: string | null, file: string, ...args: str
   "a keyframe every 15 s": [null, "h.mp4", ...picture(44), "-c:v", "libx264", "-g", "375", "-keyint_min", "375"],
 };
 
-describe.each(Object.entries(SOURCES))("%s", (name, [reason, file, ...args]) => {
+/** In the full tier one kind of container has such keyframes. */
+const NIGHTLY = ["a keyframe every 21 s in MP4", "a keyframe every 21 s in matroska", "audio that is a little shorter"];
+const tested = Object.entries(SOURCES).filter(([name]) => isNightly || !NIGHTLY.includes(name));
+
+describe.each(tested)("%s", (name, [reason, file, ...args]) => {
   test(`is ${reason ?? "cut"}`, async () => {
     const input = join(folder, `${name}-${file}`);
     const scenes = args.includes("-keyint_min") ? ["-sc_threshold", "0", "-preset", "ultrafast"] : [];
@@ -118,10 +122,15 @@ test.each(rows(["ts", "mkv", "mp4"], 1))(
   },
 );
 
-test.each([
-  ["is missing", (data: Buffer) => data.subarray(0, Math.floor(data.length * 0.4))],
-  ["is zeros", (data: Buffer) => Buffer.from(data).fill(0, Math.floor(data.length * 0.4))],
-])("a source whose end %s is not cut", async (name, damage) => {
+test.each(
+  rows(
+    [
+      ["is missing", (data: Buffer) => data.subarray(0, Math.floor(data.length * 0.4))],
+      ["is zeros", (data: Buffer) => Buffer.from(data).fill(0, Math.floor(data.length * 0.4))],
+    ],
+    1,
+  ),
+)("a source whose end %s is not cut", async (name, damage) => {
   const input = join(folder, `${name}.mp4`);
   await ffmpeg(...picture(44), ...sound(44), ...h264, "-c:a", "aac", "-movflags", "+faststart", `${input}.whole.mp4`);
   writeFileSync(input, damage(readFileSync(`${input}.whole.mp4`)));
@@ -132,9 +141,9 @@ test.each([
 });
 
 /** Two recordings, one after the other: the clock of the second one begins this much after the end of the first. */
-const JUMPS = { "3 s ahead": 3, "1000 s ahead": 1000, "3 s back": -3, "30 s back": -30 };
+const JUMPS = { "3 s ahead": 3, "30 s back": -30, "1000 s ahead": 1000, "3 s back": -3 };
 
-describe.each(Object.entries(JUMPS))("a clock that jumps %s in a transport stream", (name, seconds) => {
+describe.each(rows(Object.entries(JUMPS), 2))("a clock that jumps %s in a transport stream", (name, seconds) => {
   test("is encoded exactly, or in one run", async () => {
     const at = (start: number) => [...picture(18), ...h264, "-output_ts_offset", String(start), "-f", "mpegts"];
     const first = join(folder, `${name}-1.ts`);

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { ask } from "#test/suites/browser/element.ts";
 import { sharedBrowser, untilPlayed, visit } from "#test/support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "#test/support/browser/platform.ts";
 import { expectError } from "#test/support/error.ts";
@@ -12,9 +13,7 @@ import { av1Environment } from "#test/support/media/av1.ts";
 import { Players, renditionsIn } from "#test/support/media/matrix-players.ts";
 import { flashing, words } from "#test/support/media/matrix-sources.ts";
 import { ffmpeg, packetsOf, sound } from "#test/support/media/sources.ts";
-import { nightly } from "#test/support/nightly.ts";
 import { watched } from "#test/support/process.ts";
-import { ask } from "./element.ts";
 
 /** An asset in H.264, HEVC and AV1. Chromium decodes the first and the last. */
 vi.setConfig({ hookTimeout: 400_000 });
@@ -83,13 +82,13 @@ test("hls.js, dash.js and Shaka play AV1 where the browser supports it", async (
   for (const one of played) {
     expect(one, JSON.stringify(one)).toMatchObject({ error: null });
     expect(Math.abs(one.left), one.player).toBeLessThan(0.3);
-    expect(one.frames, one.player).toBeGreaterThan(SECONDS * 15);
+    expect(one.frames, one.player).toBeGreaterThan(SECONDS * 10);
   }
   const names = renditionsIn(urls);
   expect(names.filter((name) => name !== "audio" && !name.endsWith("-av1"))).toEqual([]);
 });
 
-nightly("players that know only H.264 request nothing else", async () => {
+test("players that know only H.264 request nothing else", async () => {
   const urls: string[] = [];
   const options = { without: /av01|hvc1|hev1/, onRequest: (url: string) => void urls.push(url) };
   for (const one of await players.playAt(folder(), options)) {
@@ -101,7 +100,7 @@ nightly("players that know only H.264 request nothing else", async () => {
   expect(names.filter((name) => !isPrimary(name))).toEqual([]);
 });
 
-nightly("hls.js, dash.js and Shaka play AV1 that was copied from the source", async () => {
+test("hls.js, dash.js and Shaka play AV1 that was copied from the source", async () => {
   const source = join(emptyFolder(), "source.mp4");
   const video = words("-c:v libsvtav1 -preset 12 -crf 45 -g 50 -pix_fmt yuv420p -flags +cgop");
   await ffmpeg(...flashing("640x360", "25", SECONDS), ...sound(SECONDS), ...video, "-c:a", "aac", source);
@@ -168,7 +167,7 @@ test.each(["master.m3u8", "manifest.mpd"])("mpv plays %s to its end", async (man
   expect([code, /Exiting\.\.\. \(End of file\)/.test(stdout)], stdout + stderr).toEqual([0, true]);
 });
 
-nightly("a join has all codecs", async () => {
+test("a join has all codecs", async () => {
   const { key } = platform;
   const body = { asset_ids: [asset.id, asset.id] };
   const made = await platform.call("POST", "/api/v1/assets/join", { key, body });
@@ -188,7 +187,7 @@ nightly("a join has all codecs", async () => {
   expect(renditionsIn(urls).some((name) => name.endsWith("-av1"))).toBe(true);
 });
 
-nightly.each([
+test.each([
   ["an exact clip", 1.1, 7, "exact"],
   ["an instant clip", 4, 8, "instant"],
 ])("%s has all codecs", async (_, start_seconds, end_seconds, mode) => {
