@@ -124,8 +124,8 @@ export function currentDocument(): string {
     );
   }
   const listed = byLicence(packages.map(({ name, version, licence }) => ({ licence, title: `${name} ${version}` })));
-  const contained = byLicence(scalar.packages.map(({ name, licence }) => ({ licence, title: name })));
-  const inScalar = `The script in @scalar/fastify-api-reference contains:\n\n${contained}`;
+  const licences = [...new Set(scalar.packages.map(({ licence }) => licence))].join(", ");
+  const inScalar = `The script in @scalar/fastify-api-reference contains ${scalar.packages.length} further packages (${licences}), which \`licences.txt\` names.`;
   const text = existsSync(document) ? readFileSync(document, "utf8") : `${begin}\n${end}\n`;
   return `${text.slice(0, text.indexOf(begin))}${begin}\n\n${listed}\n\n${inScalar}\n\n${text.slice(text.indexOf(end))}`;
 }
