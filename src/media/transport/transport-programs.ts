@@ -52,7 +52,7 @@ export class TransportPrograms {
     return this.#isMoved || this.programs.some(({ tracks }) => tracks.isChanged);
   }
 
-  /** Whether all tracks of each program fit into one section, which broadcasts never exceed. */
+  /** Whether all tracks of each program fit into one section, which television never exceeds. */
   get fits(): boolean {
     try {
       return this.tables().length > 0;
