@@ -28,7 +28,7 @@ export class TransportPrograms {
   readonly #targets: (Target | undefined)[] = Array(PIDS);
   /** The PID that leads to each; -1: none. */
   readonly #sources = new Int16Array(PIDS).fill(-1);
-  /** Those that take effect with the next PES packet of a PID. */
+  /** Routes that take effect with the next PES packet of a PID. */
   readonly #pending: (Route | undefined)[] = Array(PIDS);
   readonly #counters = new Int8Array(PIDS).fill(-1);
   /** Number and PID of each map that is read. */
