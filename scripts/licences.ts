@@ -102,6 +102,12 @@ const begin = "<!-- packages: npm run licences -->";
 const end = "<!-- end of packages -->";
 export const document = join(paths.root, "docs/third-party.md");
 
+/** A list with one line for each licence: `- MIT: a 1.0, b 2.0`. */
+const byLicence = (packages: { licence: string; title: string }[]): string =>
+  [...Map.groupBy(packages, ({ licence }) => licence)]
+    .map(([licence, each]) => `- ${licence}: ${each.map(({ title }) => title).join(", ")}`)
+    .join("\n");
+
 /** The expected content of docs/third-party.md. Throws for a licence that is not allowed. */
 export function currentDocument(): string {
   const packages = shippedPackages();
@@ -117,13 +123,11 @@ export function currentDocument(): string {
       `Licences that are not on the list of allowed ones: ${list}. Replace the package, or add to scripts/licences.ts.`,
     );
   }
-  const rows = packages.map(({ name, version, licence }) => `| ${name} | ${version} | ${licence} |`);
-  const table = ["| Package | Version | Licence |", "|---|---|---|", ...rows].join("\n");
-  const byLicence = Map.groupBy(scalar.packages, ({ licence }) => licence);
-  const contained = [...byLicence].map(([licence, each]) => `- ${licence}: ${each.map(({ name }) => name).join(", ")}`);
-  const inScalar = `The script in @scalar/fastify-api-reference contains:\n\n${contained.join("\n")}`;
+  const listed = byLicence(packages.map(({ name, version, licence }) => ({ licence, title: `${name} ${version}` })));
+  const licences = [...new Set(scalar.packages.map(({ licence }) => licence))].join(", ");
+  const inScalar = `The script in @scalar/fastify-api-reference contains ${scalar.packages.length} further packages (${licences}), which \`licences.txt\` names.`;
   const text = existsSync(document) ? readFileSync(document, "utf8") : `${begin}\n${end}\n`;
-  return `${text.slice(0, text.indexOf(begin))}${begin}\n\n${table}\n\n${inScalar}\n\n${text.slice(text.indexOf(end))}`;
+  return `${text.slice(0, text.indexOf(begin))}${begin}\n\n${listed}\n\n${inScalar}\n\n${text.slice(text.indexOf(end))}`;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) writeFileSync(document, currentDocument());

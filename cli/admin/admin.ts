@@ -315,14 +315,14 @@ function addLive(admin: Command): void {
   addTargets(live);
 }
 
-/** Other servers to which the broadcasts of a channel are sent. */
+/** Other servers to which the streams of a channel are sent. */
 function addTargets(live: Command): void {
   const targets = () => import("./live-target.ts");
   const withKey = (command: Command) =>
     command
       .option("--stream-key-stdin", "read the stream key of the other server from standard input")
       .option("--name <N>", "display name")
-      .option("--enabled <on|off>", "whether broadcasts are sent to it");
+      .option("--enabled <on|off>", "whether streams are sent to it");
   operation(live, "targets <channel>", "list the simulcast targets of a channel", targets, "list");
   const add = operation(live, "add-target <channel>", "send a channel to another RTMP server too", targets, "add");
   withKey(add.requiredOption("--url <URL>", "rtmp or rtmps URL; without --stream-key-stdin its end is the stream key"));

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { bitsOf, CHOSEN, type Curves, ENCODERS, meanRatios, REFERENCE } from "../bench/encoder-curves.ts";
+import { CHOSEN, type Curves, ENCODERS, meanRatios, REFERENCE } from "../bench/encoder-curves.ts";
 import { paths } from "../build/paths.ts";
 
 /** The result of `npm run bench encoders`, `bench-results/encoders.json`, as it was measured for the documents. */
@@ -38,14 +38,6 @@ export const encodingMeansTable = (): string =>
       `${time.toFixed(2)} ×`,
       String(count),
     ]),
-  ]);
-
-export const encodingClipsTable = (): string =>
-  table([
-    ["BD-rate", ...clips.map(([clip]) => clip.replace(/\.\w+$/, ""))],
-    ...encodingMeans()
-      .filter(({ name }) => name !== REFERENCE)
-      .map(({ name }) => [name, ...clips.map(([, curves]) => percent(bitsOf(curves, name, REFERENCE)))]),
   ]);
 
 /** What the profiles use against the defaults of other programs. */

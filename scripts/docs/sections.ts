@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { paths } from "../build/paths.ts";
 import { assetTextsTable } from "./asset-texts-table.ts";
 import { encodingChart } from "./encoding-chart.ts";
-import { encodingClipsTable, encodingMeansTable, encodingReferencesTable } from "./encoding-curves.ts";
+import { encodingMeansTable, encodingReferencesTable } from "./encoding-curves.ts";
 import { eventsTable } from "./events-table.ts";
 import { limitsTable } from "./limits-table.ts";
 import { settingsTable } from "./settings-table.ts";
@@ -17,7 +17,6 @@ export const SECTIONS = [
   { path: join(paths.root, "docs/api.md"), name: "asset texts", table: assetTextsTable },
   { path: join(paths.root, "docs/webhooks.md"), name: "events", table: eventsTable },
   { path: encoding, name: "encoders", table: encodingMeansTable },
-  { path: encoding, name: "encoders by clip", table: encodingClipsTable },
   { path: encoding, name: "other programs", table: encodingReferencesTable },
 ] as const;
 

@@ -2,7 +2,7 @@
  * Discouraged terms, each with the standard one. A pattern is the source of a regular expression, matched at word
  * boundaries and case-insensitively.
  */
-export const TERMS: [pattern: string, use: string][] = [
+const TERMS: [pattern: string, use: string][] = [
   // Metaphors of the first version.
   ["doors?", "handler, safe HTTP client or pipeline"],
   ["dut(?:y|ies)", "scheduled task"],
@@ -30,4 +30,18 @@ export const TERMS: [pattern: string, use: string][] = [
   ["the interface", "the API"],
   ["sounds?", "audio"],
   ["pictures?", "image"],
+];
+
+/** Terms that are standard ones in some files, or folders, and discouraged elsewhere. */
+const TERMS_ELSEWHERE: [pattern: string, use: string, where: readonly string[]][] = [
+  // A message to all processes, or to all connections.
+  ["broadcasts?", "stream or television", ["src/platform/cluster/", "src/features/event-stream/hub.ts"]],
+];
+
+/** The terms that are discouraged in a file. */
+export const termsOf = (path: string): [pattern: string, use: string][] => [
+  ...TERMS,
+  ...TERMS_ELSEWHERE.filter(([, , where]) => !where.some((prefix) => path.startsWith(prefix))).map(
+    ([pattern, use]): [string, string] => [pattern, use],
+  ),
 ];

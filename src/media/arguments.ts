@@ -106,7 +106,7 @@ export function encodeArguments(options: ArgumentOptions): string[] {
 }
 
 /**
- * Times stay those of the source, from 0, so that the frame grid is the same. The frames from the keyframe to the first
+ * Times stay as in the source, from 0, so that the frame grid is the same. The frames from the keyframe to the first
  * one of the range are not dropped here but by the filters: those before it determine what the first one shows.
  */
 export function seek({ firstFrame, seekBackSeconds, seekSeconds }: FrameRange, { num, den }: Rate): string[] {

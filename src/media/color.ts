@@ -9,7 +9,7 @@ type Standard = { matrix: string; primaries: string; transfer: string };
 const BT709: Standard = { matrix: "bt709", primaries: "bt709", transfer: "bt709" };
 const BT601: Standard = { matrix: "smpte170m", primaries: "smpte170m", transfer: "smpte170m" };
 const BT2020: Standard = { matrix: "bt2020nc", primaries: "bt2020", transfer: "bt709" };
-/** Without its primaries: where only the matrix is stated, browsers show those of `BT601`. */
+/** PAL with the primaries of `BT601`: browsers show these where only the matrix is stated. */
 const PAL: Standard = { matrix: "bt470bg", primaries: "smpte170m", transfer: "smpte170m" };
 const KEPT = [BT709, BT601, PAL];
 const KEPT_PRIMARIES = ["bt709", "smpte170m", "bt470bg"];

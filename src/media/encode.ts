@@ -255,7 +255,7 @@ async function passAdditional(all: AdditionalPlan[], whole: EncodePlan, way: Way
 
 /**
  * One ffmpeg run over the source. `share` is its part of the total work, `whole` the plan that it does a part of,
- * `settings` those of an additional codec, and `hdr` what that keeps.
+ * `settings` the settings of an additional codec, and `hdr` the HDR that this codec keeps.
  */
 async function pass(
   plan: EncodePlan,

@@ -18,7 +18,7 @@ import type { SkippedTrack } from "./tracks.ts";
 export type FileNames = { manifest: string; dash: string; thumbnail: string; storyboard: string; mp4: string | null };
 export type RequestedNames = { [Name in keyof FileNames]?: string };
 
-/** The requested names, otherwise those of the specification. Older servers request an MP4 file by its name alone. */
+/** The requested names, otherwise the names of the specification. Older servers request an MP4 file by its name alone. */
 export const fileNames = (spec: EncodingSpec, requested: RequestedNames = {}): FileNames => ({
   manifest: requested.manifest ?? spec.hls.manifest,
   dash: requested.dash ?? spec.dash.manifest,
@@ -42,7 +42,7 @@ export type EncodeResult = {
   durationSeconds: number;
   frameRate: number | null;
   renditions: Rendition[];
-  /** Those that `renditions` do not contain. */
+  /** Renditions of audio that `renditions` does not contain. */
   audioRenditions: Rendition[];
   /** Every file that was written, relative to `outDir`; manifests last. */
   files: string[];
@@ -70,7 +70,7 @@ export function endsEarly(
 
 type FinishOptions = {
   plan: ManifestPlan;
-  /** By codec, those of the primary one first; largest first. */
+  /** Videos by codec, the primary codec first; the largest of each first. */
   videos: Written[];
   /** The default one first. */
   audios: Written[];

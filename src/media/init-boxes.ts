@@ -6,8 +6,8 @@ import { readResult, writeResult } from "./results.ts";
 export type StatedMetadata = { hdr: HdrMetadata | null; spherical: SphericalMetadata | null };
 
 /**
- * Adds metadata to an init segment that ffmpeg has just written: its encoders do not pass them to the muxer, and the muxer
- * writes those of a copied stream only when it may leave the standard. Without effect when there is no such file, because
+ * Adds metadata to an init segment that ffmpeg has just written: its encoders do not pass metadata to the muxer, and the muxer
+ * writes the metadata of a copied stream only when it may leave the standard. Without effect when there is no such file, because
  * the encoder received no input. Throws Error for an init segment without a sample entry.
  */
 export async function addInitBoxes(path: string, { hdr, spherical }: StatedMetadata): Promise<void> {

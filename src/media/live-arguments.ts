@@ -10,14 +10,14 @@ const { preset, profile, pixel_format } = encodingSpec.video;
 const TIMESCALE = 120_000;
 /** In microseconds: about a frame. The receiver makes parts of them. */
 const FRAGMENT_US = 30_000;
-/** No keyframe but those of the source. */
+/** The output has keyframes only where the source has them. */
 const MAX_GOP = 1_000_000;
 
 type SizedRendition = Pick<PlannedRendition, "width" | "height" | "maxBitrate" | "buffer" | "crf">;
 
 /**
  * Arguments of the run that encodes the renditions of a live stream, largest first, from `pipe:0` to `pipe:1`: decoded once,
- * each size scaled from the one above it. Keyframes and times are those of the source, so segments of all renditions begin
+ * each size scaled from the one above it. Keyframes and times stay as in the source, so segments of all renditions begin
  * with the same frame. Without B-frames, decode times are presentation times, and there is no delay to remove.
  */
 export function liveArguments(renditions: readonly SizedRendition[]): string[] {
@@ -45,8 +45,8 @@ function graphOf(renditions: readonly SizedRendition[]): string {
 }
 
 /**
- * Options of an encoder, for the video stream `index` of the output: those without a stream would apply to all, and those of
- * the codec are for all video streams (`-c:v`).
+ * Options of an encoder, for the video stream `index` of the output: options without a stream would apply to all, and the
+ * codec is set for all video streams (`-c:v`).
  */
 function encoderOf(one: SizedRendition, index: number): string[] {
   const codec = videoCodecs[encodingSpec.video.codec];

@@ -46,7 +46,7 @@ export async function writeManifests(given: {
   prefersFirst?: boolean;
   /** For a part of longer media: the number of its first segment, and where that begins. */
   begins?: { number: number; seconds: number } | undefined;
-  /** The media files are not those of ffmpeg. */
+  /** Our code wrote the media files, not ffmpeg. */
   areOurs?: boolean;
 }): Promise<Packaged> {
   const options = {

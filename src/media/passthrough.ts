@@ -102,7 +102,7 @@ export function packetsOfIndex({ pts, sizes, isKey, isUniform }: TrackIndex): Pa
   return Array.from(pts, (seconds, at) => ({ seconds, bytes: sizes[at] as number, isKey: isKey[at] === 1 }));
 }
 
-/** Other containers store timestamps too coarsely. */
+/** Whether a source may be copied. Containers other than MP4 and MOV store timestamps too coarsely. */
 function isCandidate(probe: Probe, { video }: EncodePlan, spec: EncodingSpec, copy: Copy): boolean {
   if (!video || probe.isTruncated || spec.video.watermark) return false;
   const { track, renditions } = video;

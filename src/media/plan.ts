@@ -267,7 +267,7 @@ export function copyOf(
   return rendition && { rendition, settings: own, hdr: own && keptHdr(track, own), isOriginal };
 }
 
-/** Those of a codec that is encoded, or of one that is only copied. */
+/** The settings of an additional codec that is encoded, or that is only copied. */
 function additionalSettings(name: string, { video }: EncodingSpec): AdditionalVideo | null {
   const stated = video.additional?.find(({ codec }) => codec === name);
   if (stated) return stated;
@@ -299,7 +299,7 @@ export function settingsFor(settings: AdditionalVideo, hdr: HdrFormat | null): A
 
 /**
  * The renditions that were chosen with the primary codec for a source of this display size, with caps and qualities that
- * differ as much from those of its ladder as in the primary codec. Null without a choice. Their quality was not measured.
+ * differ from the ladder of this codec as much as they do in the primary codec. Null without a choice. Their quality was not measured.
  */
 export function additionalTitle(
   width: number,

@@ -91,7 +91,7 @@ export type Probe = {
   statesDuration: boolean;
   startSeconds: number;
   video: VideoTrack | null;
-  /** Those that do not play. */
+  /** Video tracks that do not play. */
   otherVideo: VideoTrack[];
   audio: AudioTrack[];
   /** Tracks that cannot be decoded. */

@@ -47,8 +47,8 @@ export async function keptHdrMetadata(
 }
 
 /**
- * The static HDR metadata of a video track: those of its first frame, else of the container. Metadata that change, of
- * HDR10+ and Dolby Vision, are not among them. Throws MediaError `aborted`; a fault of the source is reported by its encode.
+ * The static HDR metadata of a video track, from its first frame, else from the container. The dynamic metadata of HDR10+ and
+ * Dolby Vision are not read. Throws MediaError `aborted`; a fault of the source is reported by its encode.
  */
 export async function readHdrMetadata({
   input,

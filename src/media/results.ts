@@ -46,7 +46,7 @@ async function openFolder(path: string, named: string): Promise<FileHandle> {
   }
 }
 
-/** `areOurs`: files that ffmpeg did not write, and that may have several names: a recording has those of its live stream. */
+/** `areOurs`: files that ffmpeg did not write, and that may have several names, as a recording has in its live stream too. */
 export type Origin = { areOurs?: boolean | undefined };
 
 /** Opens a result for reading. The caller closes it. */

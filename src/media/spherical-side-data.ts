@@ -36,7 +36,7 @@ export function sphericalOf(all: readonly SideData[], size: Size): SphericalMeta
   return projection || (stereo && stereo !== "mono") ? { stereo, projection } : null;
 }
 
-/** Other arrangements have no value in the boxes, and neither have views in the opposite order. */
+/** The arrangement of the two views; null for one that the boxes have no value for, as for views in the opposite order. */
 function stereoOf(data: SideData | undefined): SphericalMetadata["stereo"] {
   if (data?.inverted !== 0) return null;
   if (data.type === "2D") return "mono";

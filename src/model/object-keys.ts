@@ -140,10 +140,19 @@ export const lastFolderOf = (path: string): string => fileNameOf(folderOf(path).
 
 /** Whether a path has no empty segment, and none that a browser or a file system would resolve: `.` or `..`. */
 export const isPlainPath = (path: string): boolean =>
-  path.split("/").every((segment) => segment !== "" && segment !== "." && segment !== "..");
+  pathSegments(path).every((segment) => segment !== "" && segment !== "." && segment !== "..");
+
+/** The segments of a key or a path, between its slashes. */
+export const pathSegments = (path: string): string[] => path.split("/");
 
 /** A key or a path as a part of a URL. */
-export const urlPathOf = (path: string): string => path.split("/").map(encodeURIComponent).join("/");
+export const urlPathOf = (path: string): string => pathSegments(path).map(encodeURIComponent).join("/");
+
+/** The key or path that `urlPathOf` made a part of a URL. Throws URIError for an invalid escape. */
+export const pathOfUrl = (urlPath: string): string => pathSegments(urlPath).map(decodeURIComponent).join("/");
+
+/** Whether a key has a character that no store accepts. */
+export const hasControlCharacter = (key: string): boolean => /\p{Cc}/u.test(key);
 
 /** A plain extension in lower case with its dot; empty when there is none. */
 export const extensionOf = (filename: string) => /\.[A-Za-z0-9]{1,8}$/.exec(filename)?.[0].toLowerCase() ?? "";

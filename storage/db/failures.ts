@@ -14,7 +14,7 @@ function codes(error: unknown): string[] {
     .filter((code): code is string => typeof code === "string");
 }
 
-const has = (error: unknown, prefix: string) => codes(error).some((code) => code.startsWith(prefix));
+const has = (error: unknown, start: string) => codes(error).some((code) => code.startsWith(start));
 
 /** Another process holds the lock; the same statement may succeed later, on another connection. */
 export const isBusy = (error: unknown) =>

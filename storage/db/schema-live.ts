@@ -24,15 +24,15 @@ export const liveChannels = sqliteTable("live_channels", {
   captions: text("captions", { mode: "json" }).$type<string[]>().notNull().default([]),
   /** Languages in which the speech of a running stream is recognized. */
   captionsLive: text("captions_live", { mode: "json" }).$type<string[]>().notNull().default([]),
-  /** When the next broadcast is announced for. */
+  /** When the next stream is announced for. */
   startsAt: integer("starts_at"),
   /** Otherwise publishers are refused. */
   enabled: integer("enabled", { mode: "boolean" }).notNull().default(true),
-  /** How long a broadcast waits for a publisher whose connection broke. */
+  /** How long a stream waits for a publisher whose connection broke. */
   reconnectSeconds: integer("reconnect_seconds").notNull().default(30),
-  /** How long a broadcast may last; null: as long as it is published. */
+  /** How long a stream may last; null: as long as it is published. */
   maxDurationSeconds: integer("max_duration_seconds"),
-  /** The broadcast that was ended through the API, by its name. */
+  /** The stream that was ended through the API, by its name. */
   endedStream: text("ended_stream"),
   /** Maintained by triggers. */
   revision: integer("revision").notNull().default(0),
@@ -42,7 +42,7 @@ export const liveChannels = sqliteTable("live_channels", {
 
 export type LiveChannelRow = typeof liveChannels.$inferSelect;
 
-/** Broadcasts of the embedded gateway, from the first frame on. */
+/** Streams of the embedded gateway, from the first frame on. */
 export const liveStreams = sqliteTable("live_streams", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
@@ -71,7 +71,7 @@ export const liveStreams = sqliteTable("live_streams", {
 
 export type LiveStreamRow = typeof liveStreams.$inferSelect;
 
-/** Other RTMP servers to which the broadcasts of a channel are sent. */
+/** Other RTMP servers to which the streams of a channel are sent. */
 export const simulcastTargets = sqliteTable("simulcast_targets", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),

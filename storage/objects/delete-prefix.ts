@@ -1,4 +1,5 @@
 import { mapBounded } from "#lib/base";
+import { directoryOf, isPrefix } from "#model/object-keys.ts";
 import { listPages } from "./list-all.ts";
 import type { ObjectStore } from "./store.ts";
 
@@ -17,7 +18,8 @@ export async function deletePrefix(
   { mayContinue }: { mayContinue?: () => Promise<boolean> } = {},
 ): Promise<number> {
   // "tenants/1" would include tenant 10, and "" everything.
-  if (!/[^/]\/$/.test(prefix)) throw new Error("A prefix to delete must not be empty and must end in a slash.");
+  const isFolder = isPrefix(prefix) && directoryOf(prefix) !== "" && !isPrefix(directoryOf(prefix));
+  if (!isFolder) throw new Error("A prefix to delete must not be empty and must end in a slash.");
   let deleted = 0;
   for await (const objects of listPages(store, prefix)) {
     for (let from = 0; from < objects.length; from += STEP) {

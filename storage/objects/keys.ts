@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import { directoryOf, hasControlCharacter, isPrefix, pathSegments } from "#model/object-keys.ts";
 
 const KEY_BYTES = 900;
 /** The limit of Linux file systems for one name. */
@@ -19,8 +20,8 @@ export function checkKey(key: string): void {
   // A lone surrogate would become U+FFFD, and two keys one file.
   if (!key.isWellFormed()) throw new InvalidKey("An object key must be well-formed Unicode.");
   if (Buffer.byteLength(key) > KEY_BYTES) throw new InvalidKey(`An object key has at most ${KEY_BYTES} bytes.`);
-  if (/\p{Cc}/u.test(key)) throw new InvalidKey("An object key must not contain control characters.");
-  for (const segment of key.split("/")) {
+  if (hasControlCharacter(key)) throw new InvalidKey("An object key must not contain control characters.");
+  for (const segment of pathSegments(key)) {
     if (segment === "")
       throw new InvalidKey("An object key must not start or end with a slash or contain two in a row.");
     if (segment === "." || segment === "..")
@@ -33,7 +34,7 @@ export function checkKey(key: string): void {
 
 /** Throws InvalidKey unless `prefix` can begin a key; the empty prefix can. */
 export function checkPrefix(prefix: string): void {
-  if (prefix !== "") checkKey(prefix.endsWith("/") ? prefix.slice(0, -1) : prefix);
+  if (prefix !== "") checkKey(isPrefix(prefix) ? directoryOf(prefix) : prefix);
 }
 
 /**
@@ -51,7 +52,7 @@ export function segmentOf(name: string): string | null {
 /** The file of `key` under `root`. Throws InvalidKey. */
 export function pathOf(root: string, key: string): string {
   checkKey(key);
-  return join(root, ...key.split("/").map(nameOf));
+  return join(root, ...pathSegments(key).map(nameOf));
 }
 
 /** Directory of puts in progress under the root; no key maps to it (see `nameOf`). */
@@ -73,6 +74,9 @@ export function compareKeys(a: string, b: string): number {
   }
   return a.length - b.length;
 }
+
+/** Whether the engine's own comparison orders `text` like `compareKeys`: it has no surrogate, and nothing above them. */
+export const isOrderedByUnits = (text: string): boolean => !/[\ud800-\uffff]/.test(text);
 
 /** Surrogates represent code points that follow all other code units. */
 const ranked = (unit: number) => (unit < 0xd800 ? unit : unit >= 0xe000 ? unit - 0x800 : unit + 0x2000);

@@ -1,7 +1,8 @@
 import { lstat, opendir } from "node:fs/promises";
 import { join } from "node:path";
+import { isBelow } from "#model/object-keys.ts";
 import { codeOf } from "./folders.ts";
-import { compareKeys, segmentOf } from "./keys.ts";
+import { compareKeys, isOrderedByUnits, segmentOf } from "./keys.ts";
 import type { ObjectInfo } from "./store.ts";
 
 type Stat = { size: bigint; mtimeNs: bigint; mtime: Date; ino: bigint };
@@ -58,16 +59,16 @@ async function entriesOf(folder: string, keyBase: string, query: ListQuery): Pro
  * UTF-16, whose order differs only from the surrogates on.
  */
 const inOrder = (entries: readonly Entry[]): ((a: Entry, b: Entry) => number) =>
-  entries.some(({ key }) => /[\ud800-\uffff]/.test(key))
-    ? (a, b) => compareKeys(a.key, b.key)
-    : (a, b) => (a.key < b.key ? -1 : 1);
+  entries.every(({ key }) => isOrderedByUnits(key))
+    ? (a, b) => (a.key < b.key ? -1 : 1)
+    : (a, b) => compareKeys(a.key, b.key);
 
 const isSelected = (key: string, { prefix, after }: ListQuery) =>
-  key.startsWith(prefix) && (after === "" || compareKeys(key, after) > 0);
+  isBelow(prefix, key) && (after === "" || compareKeys(key, after) > 0);
 
 const mayHold = (base: string, { prefix, after }: ListQuery) =>
-  (base.startsWith(prefix) || prefix.startsWith(base)) &&
-  (after === "" || after.startsWith(base) || compareKeys(base, after) > 0);
+  (isBelow(prefix, base) || isBelow(base, prefix)) &&
+  (after === "" || isBelow(base, after) || compareKeys(base, after) > 0);
 
 /** The object's metadata, or null when it is not a regular file. */
 export async function statFile(path: string) {

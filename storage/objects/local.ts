@@ -2,7 +2,7 @@ import { constants, createReadStream, mkdirSync, realpathSync } from "node:fs";
 import { copyFile, stat, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { UserError } from "#lib/base";
-import { PROBE } from "#model/object-keys.ts";
+import { directoryOf, folderOf, PROBE } from "#model/object-keys.ts";
 import { codeOf, Folders, type StoreProcesses } from "./folders.ts";
 import { checkPrefix, pathOf } from "./keys.ts";
 import { infoOf, statFile, walk } from "./list-files.ts";
@@ -90,8 +90,8 @@ export function localStore({ root, signing, minFreeBytes = 0, storeProcesses }: 
     async list(prefix, { limit = PAGE_OBJECTS, cursor } = {}): Promise<ListPage> {
       checkPrefix(prefix);
       const after = cursor ? Buffer.from(cursor, "base64url").toString() : "";
-      const base = prefix.slice(0, prefix.lastIndexOf("/") + 1);
-      const folder = base === "" ? folders.root : pathFor(base.slice(0, -1));
+      const base = folderOf(prefix);
+      const folder = base === "" ? folders.root : pathFor(directoryOf(base));
       const objects: ObjectInfo[] = [];
       if (!(await folders.isOwn(folder))) return { objects, cursor: null };
       for await (const { key, path } of walk(folder, base, { prefix, after })) {

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isBelow } from "#model/object-keys.ts";
 import { codeOf, type Folders, syncFolder } from "./folders.ts";
 import { checkPrefix, PARTS_FOLDER, temporaryName } from "./keys.ts";
 import type { Multipart, Part } from "./store.ts";
@@ -75,7 +76,7 @@ export function partFiles(folders: Folders) {
     checkPrefix(prefix);
     for (const uploadId of await namesIn(parent)) {
       const plan = await readPlan(uploadId);
-      if (plan?.key.startsWith(prefix)) yield { key: plan.key, uploadId, startedAt: new Date(plan.startedAt) };
+      if (plan && isBelow(prefix, plan.key)) yield { key: plan.key, uploadId, startedAt: new Date(plan.startedAt) };
     }
   }
 

@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import { create as disposition } from "content-disposition";
 import { UserError } from "#lib/base";
-import { newProbeKey } from "#model/object-keys.ts";
+import { newProbeKey, ownPath } from "#model/object-keys.ts";
 import { checkKey, checkPrefix } from "./keys.ts";
 import { isMissing, S3Error, type S3Options, s3Client } from "./s3/client.ts";
 import { examineS3, s3Clock } from "./s3/examine.ts";
@@ -123,7 +123,7 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
         },
       });
       const objects = elements(xml, "Contents").flatMap((one): ObjectInfo[] => {
-        const key = decoded(textOf(one, "Key")).slice(client.prefix.length);
+        const key = ownPath(client.prefix, decoded(textOf(one, "Key")));
         // Other programs may create objects whose names are not valid keys: file browsers create `folder/`.
         if (!isKey(key)) return [];
         const modifiedAt = secondsOf(new Date(textOf(one, "LastModified")));
@@ -131,7 +131,7 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
       });
       const last = elements(xml, "Contents").at(-1);
       const isMore = textOf(xml, "IsTruncated") === "true" && last !== undefined;
-      const lastKey = last && decoded(textOf(last, "Key")).slice(client.prefix.length);
+      const lastKey = last && ownPath(client.prefix, decoded(textOf(last, "Key")));
       return { objects, cursor: isMore ? Buffer.from(lastKey as string).toString("base64url") : null };
     },
 

@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
-import { urlPathOf } from "#model/object-keys.ts";
+import { pathOfUrl, urlPathOf } from "#model/object-keys.ts";
 import { checkKey } from "./keys.ts";
 
 export type UrlSigning = {
@@ -124,7 +124,7 @@ function parse(url: string, baseUrl: string): { key: string; parameters: Paramet
     else return null;
   }
   try {
-    const key = path.slice(PATH.length).split("/").map(decodeURIComponent).join("/");
+    const key = pathOfUrl(path.slice(PATH.length));
     return sig === null ? null : { key, parameters, sig };
   } catch {
     return null;
@@ -134,8 +134,7 @@ function parse(url: string, baseUrl: string): { key: string; parameters: Paramet
 /** A whole URL, a target with the base's path, or one from which a proxy removed that path. */
 function withoutBase(path: string, baseUrl: string): string {
   if (path.startsWith(baseUrl)) return path.slice(baseUrl.length);
-  const slash = baseUrl.indexOf("/", baseUrl.indexOf("://") + 3);
-  const basePath = slash === -1 ? "" : baseUrl.slice(slash);
+  const [, basePath = ""] = /^\w+:\/\/[^/]*(.*)$/.exec(baseUrl) ?? [];
   return basePath !== "" && path.startsWith(basePath + PATH) ? path.slice(basePath.length) : path;
 }
 

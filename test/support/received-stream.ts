@@ -7,7 +7,7 @@ import type { TestApp } from "./app.ts";
 
 type Channel = { id: number; tenant_id: number; channel: string };
 
-/** A broadcast in the database, as a server records it. */
+/** A stream in the database, as a server records it. */
 export async function recordedStream(app: TestApp, { id, tenant_id }: Channel, name: string): Promise<void> {
   const at = app.opened.app.clock.now();
   const times = { startedAt: at, createdAt: at, updatedAt: at };

@@ -1,5 +1,6 @@
 import { UserError } from "#lib/base";
 import { IMPORT_SOURCES } from "#model/import-sources.ts";
+import { isPrefix, pathBelow } from "#model/object-keys.ts";
 import { s3Client } from "#storage/objects/s3/client.ts";
 import { textOf } from "#storage/objects/s3/xml.ts";
 import { providerClient } from "../client.ts";
@@ -19,7 +20,7 @@ export const s3: Provider = {
   async open({ from = "", env, apiUrl }) {
     const [, bucket = "", given = ""] = /^s3:\/\/([^/?#]{1,255})(?:\/(.*))?$/s.exec(from) ?? [];
     if (bucket === "") throw new UserError("Name the bucket to import: vodbox import s3 s3://BUCKET/PREFIX.", 2);
-    const prefix = given === "" || given.endsWith("/") ? given : `${given}/`;
+    const prefix = given === "" || isPrefix(given) ? given : `${given}/`;
     const region = env.AWS_REGION ?? env.AWS_DEFAULT_REGION ?? "us-east-1";
     const named = apiUrl ?? env.AWS_ENDPOINT_URL_S3 ?? env.AWS_ENDPOINT_URL;
     const endpoint = named ?? `https://s3.${region}.amazonaws.com`;
@@ -50,8 +51,8 @@ export const s3: Provider = {
         const { contents, rest } = pageOf(xml);
         for (const content of contents) {
           const key = textOf(content, "Key");
-          const path = key.slice(prefix.length);
-          if (!key.startsWith(prefix) || !isRelevant(path)) continue;
+          const path = pathBelow(prefix, key);
+          if (path === null || !isRelevant(path)) continue;
           yield {
             path,
             bytes: amountOf(textOf(content, "Size")) ?? 0,

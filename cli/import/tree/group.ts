@@ -1,3 +1,4 @@
+import { folderOf } from "#model/object-keys.ts";
 import { ItemError, type Listed } from "../source.ts";
 
 /** A file of a directory or bucket. `path` is relative, with slashes. */
@@ -22,7 +23,7 @@ export const isRelevant = (path: string): boolean =>
   !/(^|\/)\./.test(path) && (VIDEO.test(path) || SIDE_CAR.test(path));
 
 const stemOf = (path: string) => path.slice(0, path.lastIndexOf("."));
-const folderLength = (path: string) => path.lastIndexOf("/") + 1;
+const folderLength = (path: string) => folderOf(path).length;
 
 /** What all files of one video begin with: their name up to its first dot, and the dot. */
 export function groupOf(path: string): string {

@@ -1,4 +1,5 @@
 import { languageOfTtml } from "#lib/subtitles";
+import { fileNameOf } from "#model/object-keys.ts";
 import { type Caption, type Item, ItemError, type Media, plainItem } from "../source.ts";
 import type { TreeFile, TreeItem } from "./group.ts";
 import { type Metadata, metadataOfJson, metadataOfNfo } from "./metadata.ts";
@@ -10,7 +11,7 @@ const MAX_IMAGE_BYTES = 10 * 2 ** 20;
 
 /** A video of a directory or bucket, with what its side-car files say. */
 export async function loadTreeItem({ video, sideCars }: TreeItem, media: Media): Promise<Item> {
-  const name = video.path.slice(video.path.lastIndexOf("/") + 1);
+  const name = fileNameOf(video.path);
   const stem = video.path.slice(0, video.path.lastIndexOf("."));
   const problems: string[] = [];
   const metadata: Metadata = {};

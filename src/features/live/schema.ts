@@ -60,7 +60,7 @@ const MAX_LIVE_LANGUAGES = 4;
 
 /** How this server treats a stream that is published to it. A running one keeps what it began with. */
 const streamEntries = {
-  record: Switch("Whether broadcasts become assets"),
+  record: Switch("Whether streams become assets"),
   dvr_seconds: v.pipe(
     whole(MAX_DVR_SECONDS, 0),
     v.description("How far viewers can seek back, in seconds; at least six target durations"),
@@ -69,11 +69,11 @@ const streamEntries = {
   takeover: Switch("Whether a second publisher replaces the first one; otherwise it is refused"),
   reconnect_seconds: v.pipe(
     whole(MAX_RECONNECT_SECONDS, 0),
-    v.description("How long a broadcast waits for a publisher whose connection broke, in seconds"),
+    v.description("How long a stream waits for a publisher whose connection broke, in seconds"),
   ),
   max_duration_seconds: v.pipe(
     v.nullable(whole(DURATION_SECONDS[1], DURATION_SECONDS[0])),
-    v.description("When a broadcast is ended at the latest, in seconds; null: no limit. Applies to a running one"),
+    v.description("When a stream is ended at the latest, in seconds; null: no limit. Applies to a running one"),
   ),
   encoding_profile: v.pipe(
     v.nullable(ProfileName),
@@ -87,17 +87,15 @@ const streamEntries = {
     CaptionLanguages,
     v.maxLength(MAX_LIVE_LANGUAGES, `must have at most ${MAX_LIVE_LANGUAGES} languages`),
     v.description(
-      "Languages to recognize the speech in while a broadcast runs, as subtitles that viewers see a few seconds later",
+      "Languages to recognize the speech in while a stream runs, as subtitles that viewers see a few seconds later",
     ),
   ),
 };
 
-const Enabled = Switch("Whether publishers are accepted; otherwise a running broadcast ends within two seconds");
+const Enabled = Switch("Whether publishers are accepted; otherwise a running stream ends within two seconds");
 const StartsAt = v.pipe(
   v.nullable(ClientTime),
-  v.description(
-    "When the next broadcast is announced for: viewers who wait see it, and a countdown; null: not announced",
-  ),
+  v.description("When the next stream is announced for: viewers who wait see it, and a countdown; null: not announced"),
 );
 
 export const ChannelWrite = v.object({
@@ -142,13 +140,13 @@ export const LiveChannel = v.pipe(
     playback_policy: PlaybackPolicy,
     publisher: v.pipe(v.nullable(v.string()), v.description("The only user name that may publish; null for any")),
     ...streamEntries,
-    starts_at: v.pipe(NullableTime, v.description("When the next broadcast is announced for")),
+    starts_at: v.pipe(NullableTime, v.description("When the next stream is announced for")),
     enabled: Enabled,
     status: v.pipe(
       v.picklist(["idle", "live"]),
       v.description("live: while a publisher streams to a server of this installation"),
     ),
-    started_at: v.pipe(NullableTime, v.description("Start of the running broadcast; null when idle")),
+    started_at: v.pipe(NullableTime, v.description("Start of the running stream; null when idle")),
     viewers: v.pipe(
       v.number(),
       v.description("Sessions that requested a playlist from this server within the last 30 s"),
@@ -189,7 +187,7 @@ export const LiveChannel = v.pipe(
     hls_url: v.pipe(v.string(), v.description("Plays while the channel is live; a signed one needs a token")),
     dash_url: v.pipe(
       v.nullable(v.string()),
-      v.description("DASH manifest of the running broadcast; null when idle. A signed channel needs a token"),
+      v.description("DASH manifest of the running stream; null when idle. A signed channel needs a token"),
     ),
     revoked_at: v.nullable(RevokedAt),
     created_at: CreatedAt,

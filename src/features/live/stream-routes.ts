@@ -32,8 +32,7 @@ export const liveStreamRoutes: Route[] = [
     scope: "assets:write",
     tag: "Live",
     operationId: "endLiveStream",
-    summary:
-      "End the running broadcast of a channel, within two seconds; an encoder that reconnects begins another one",
+    summary: "End the running stream of a channel, within two seconds; an encoder that reconnects begins another one",
     params: v.object({ id: RecordIdInPath }),
     responses: { 202: LiveChannel },
     errors: { 409: ["channel_revoked"], 422: ["channel_idle"] },
@@ -49,7 +48,7 @@ export const liveStreamRoutes: Route[] = [
     scope: ["assets:read", "assets:write"],
     tag: "Live",
     operationId: "listLiveStreams",
-    summary: "List the broadcasts of a channel with their recordings, newest first",
+    summary: "List the streams of a channel with their recordings, newest first",
     params: v.object({ id: RecordIdInPath }),
     query: v.object(Paging),
     responses: { 200: v.array(LiveStream) },

@@ -15,7 +15,7 @@ export const ExpiresIn = v.optional(
 
 /**
  * Validity of a token in seconds: as requested, else the greater of an hour and twice the video's duration, at most
- * twelve hours. The duration of a live broadcast is Infinity. Throws 422 for a request outside of the limits.
+ * twelve hours. The duration of a live stream is Infinity. Throws 422 for a request outside of the limits.
  */
 export function tokenSeconds(durationSeconds: number, requested: number | undefined): number {
   if (requested === undefined) return Math.min(MAX_SECONDS, Math.max(HOUR, Math.ceil(durationSeconds * 2)));

@@ -2,6 +2,8 @@
  * Runs `work` for all items, at most `atOnce` at a time, and returns the results in the order of the items. After the
  * first failure no more are started, the signal that `work` receives is aborted, and that error is thrown once those in
  * progress have ended: nothing runs any more then. `signal` ends it in the same way, with its reason.
+ * @example
+ * await mapBounded([1, 2, 3], { atOnce: 2 }, async (each) => each * 2) // => [2, 4, 6]
  */
 export async function mapBounded<T, R>(
   items: Iterable<T>,

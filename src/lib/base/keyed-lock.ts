@@ -3,6 +3,12 @@ import { type AcquireLock, withLock } from "./lock-manager.ts";
 /**
  * Serializes work per key, in the order of the calls; idle keys use no memory. With `across`, among all processes that
  * use the same `namespace`.
+ * @example
+ * const withKey = createKeyedLock();
+ * const order = [];
+ * const step = (name) => async () => order.push(name);
+ * await Promise.all([withKey("a", step("first")), withKey("a", step("second"))]);
+ * order // => ["first", "second"]
  */
 export function createKeyedLock<Key extends string | number>(across?: {
   take: AcquireLock | undefined;

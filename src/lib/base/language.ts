@@ -27,6 +27,9 @@ export const primaryLanguage = (tag: string): string => new Intl.Locale(canonica
 /**
  * The canonical form of a BCP 47 tag (`EN-us` is `en-US`, `iw` is `he`), or null for an invalid one. Two-letter
  * languages, scripts and regions must exist; of the thousands of three-letter languages there is no list here.
+ * @example
+ * canonicalLanguage("EN-us") // => "en-US"
+ * canonicalLanguage("not a tag") // => null
  */
 export function canonicalLanguage(tag: string): string | null {
   if (tag.length > MAX_CHARACTERS || !SHAPE.test(tag)) return null;

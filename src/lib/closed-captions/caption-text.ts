@@ -6,7 +6,13 @@ const HEADER = "WEBVTT\n";
 /** Captions of the same text with less between them are one, which the end of a segment has divided. */
 const SAME_MS = 150;
 
-/** The WebVTT text of one service, within the limits of a subtitle, while its captions are read. */
+/**
+ * The WebVTT text of one service, within the limits of a subtitle, while its captions are read.
+ * @example
+ * const text = new CaptionText();
+ * text.add({ startMs: 0, endMs: 1500, text: "Tom & Jerry", row: 0 });
+ * text.end() // => "WEBVTT\n\n00:00:00.000 --> 00:00:01.500 line:0%\nTom &amp; Jerry\n"
+ */
 export class CaptionText {
   readonly #blocks = [HEADER];
   #bytes = HEADER.length;

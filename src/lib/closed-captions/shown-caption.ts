@@ -14,5 +14,10 @@ export type ShownCaption = {
 /** The row in which captions usually end. */
 export const BOTTOM_ROW = 14;
 
-/** The WebVTT settings of one of the 15 rows of the screen; captions in the lower third are where players show them anyway. */
+/**
+ * The WebVTT settings of one of the 15 rows of the screen; captions in the lower third are where players show them anyway.
+ * @example
+ * settingsOf(0) // => "line:0%"
+ * settingsOf(14) // => ""
+ */
 export const settingsOf = (row: number): string => (row < 9 ? `line:${Math.round((100 * row) / 15)}%` : "");

@@ -44,6 +44,9 @@ export const unitTypes: Readonly<Record<CaptionedCodec, readonly number[]>> = {
 /**
  * The captions of an access unit; null without any. NAL units have their lengths in 4 bytes, or start codes (ITU-T H.264, annex
  * B).
+ * @example
+ * // An access unit delimiter, without any message.
+ * captionBytes(Buffer.of(0, 0, 0, 2, 9, 16), "h264") // => null
  */
 export function captionBytes(sample: Buffer, codec: CaptionedCodec): CaptionBytes | null {
   let found: CaptionBytes | null = null;

@@ -1,4 +1,10 @@
-/** Reads a bit stream of ITU-T H.264, H.265 or AV1, the most significant bit first. Throws Error at its end. */
+/**
+ * Reads a bit stream of ITU-T H.264, H.265 or AV1, the most significant bit first. Throws Error at its end.
+ * @example
+ * const reader = new BitReader(Buffer.of(0b1010_0101));
+ * reader.bits(4) // => 10
+ * reader.flag() // => false
+ */
 export class BitReader {
   readonly #data: Uint8Array;
   #at = 0;

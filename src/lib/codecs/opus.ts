@@ -3,7 +3,11 @@ export const OPUS_RATE = 48_000;
 /** 120 ms. */
 const MAX_SAMPLES = 5760;
 
-/** Samples at 48 kHz of an Opus packet (RFC 6716, 3.1); null when it is malformed. */
+/**
+ * Samples at 48 kHz of an Opus packet (RFC 6716, 3.1); null when it is malformed.
+ * @example
+ * opusSamples(Buffer.of(0xfc)) // => 960
+ */
 export function opusSamples(packet: Buffer): number | null {
   if (packet.length === 0) return null;
   const [toc, counts = 0] = packet as unknown as number[];

@@ -15,7 +15,11 @@ export const encodableAudioCodecs = Object.values(audioCodecs).filter((codec) =>
 
 const all: readonly (VideoCodec | AudioCodec)[] = [...Object.values(videoCodecs), ...Object.values(audioCodecs)];
 
-/** The name of the first codec of a list of codec strings (RFC 6381), or the string itself when it is not a known one. */
+/**
+ * The name of the first codec of a list of codec strings (RFC 6381), or the string itself when it is not a known one.
+ * @example
+ * codecNameOf("avc1.64001f,mp4a.40.2") // => "h264"
+ */
 export const codecNameOf = (codecs: string): string => {
   const first = codecs.split(",", 1)[0] ?? "";
   return codecOfSampleEntry(first.split(".", 1)[0] ?? "")?.name ?? first;

@@ -29,6 +29,10 @@ export const embeddedMigrations = (): { name: string; sql: string }[] =>
     sql: embedded(name).toString("utf8"),
   }));
 
-/** The version of this program, such as `0.2.0`. */
+/**
+ * The version of this program, such as `0.2.0`.
+ * @example
+ * /^\d+\.\d+\.\d+$/.test(programVersion()) // => true
+ */
 export const programVersion = (): string =>
   (JSON.parse(embedded("build-info.json").toString()) as { version: string }).version;

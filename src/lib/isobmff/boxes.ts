@@ -1,6 +1,11 @@
 export type Box = { type: string; start: number; end: number };
 
-/** The boxes between two positions; ends silently at a truncated box. */
+/**
+ * The boxes between two positions; ends silently at a truncated box.
+ * @example
+ * const data = Buffer.concat([box("ftyp"), box("moov")]);
+ * [...boxes(data, 0, data.length)].map(({ type }) => type) // => ["ftyp", "moov"]
+ */
 export function* boxes(data: Buffer, start: number, end: number): Generator<Box> {
   let at = start;
   while (at + 8 <= end) {
@@ -16,7 +21,13 @@ export function* boxes(data: Buffer, start: number, end: number): Generator<Box>
   }
 }
 
-/** The first box of each type of a path, from `within` down; null without one. */
+/**
+ * The first box of each type of a path, from `within` down; null without one.
+ * @example
+ * const movie = box("moov", box("trak", Buffer.alloc(4)));
+ * find(movie, ["moov", "trak"]) // => { type: "trak", start: 16, end: 20 }
+ * find(movie, ["moov", "mvhd"]) // => null
+ */
 export function find(data: Buffer, path: string[], within: Box = { type: "", start: 0, end: data.length }): Box | null {
   let box = within;
   for (const type of path) {

@@ -60,7 +60,11 @@ function boxLength(header: Buffer, left: number, isCut: boolean): number | null 
   return Math.min(stated, left);
 }
 
-/** The ranges in order, those closer to each other than `gap` bytes as one. */
+/**
+ * The ranges in order, those closer to each other than `gap` bytes as one.
+ * @example
+ * joinRanges([[10, 5], [0, 8]], 2) // => [[0, 15]]
+ */
 export function joinRanges(ranges: readonly ByteRange[], gap = 0): ByteRange[] {
   const sorted = ranges.filter(([, length]) => length > 0).toSorted(([a], [b]) => a - b);
   const joined: [number, number][] = [];

@@ -1,6 +1,10 @@
 /** Writes boxes of ISO/IEC 14496-12, 4.2. */
 
-/** A box with its header. */
+/**
+ * A box with its header.
+ * @example
+ * box("free", Buffer.of(1, 2)).toString("latin1") // => "\0\0\0\x0afree\x01\x02"
+ */
 export function box(type: string, ...contents: Uint8Array[]): Buffer {
   const size = contents.reduce((sum, { length }) => sum + length, 8);
   return Buffer.concat([words(size), Buffer.from(type, "latin1"), ...contents], size);

@@ -28,7 +28,11 @@ export function* hlsAttributes(line: string, start: number): Generator<HlsAttrib
   }
 }
 
-/** The value of attribute `name`, or undefined. */
+/**
+ * The value of attribute `name`, or undefined.
+ * @example
+ * hlsAttribute('#EXT-X-MAP:URI="init.mp4"', "URI") // => "init.mp4"
+ */
 export function hlsAttribute(line: string, name: string): string | undefined {
   const colon = line.indexOf(":");
   if (colon === -1) return undefined;

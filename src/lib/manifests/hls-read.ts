@@ -47,6 +47,10 @@ const TO_PLAYLIST = new Set(["#EXT-X-MEDIA", "#EXT-X-I-FRAME-STREAM-INF", "#EXT-
 /**
  * All references of a complete playlist (RFC 8216, 4.3), and its faults. Linear in time; stops after a fixed number of
  * faults. Throws TooComplex.
+ * @example
+ * const text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n1.ts\n#EXT-X-ENDLIST\n";
+ * const { durationSeconds, segments, faults } = readHls(text);
+ * [durationSeconds, segments.length, faults] // => [4, 1, []]
  */
 export function readHls(text: string): HlsPlaylist {
   const reader = new PlaylistReader();

@@ -10,6 +10,9 @@ export type PlaylistSegment = {
 /**
  * A complete media playlist of fMP4 segments; or of single frames for trick play (4.3.3.6), each with its fragment
  * header.
+ * @example
+ * const segments = [{ uri: "1.m4s", durationSeconds: 4 }];
+ * mediaPlaylist({ version: 7, initUri: "init.mp4", segments, targetDurationSeconds: 4 }).includes("#EXTINF:4.000000,\n1.m4s") // => true
  */
 export function mediaPlaylist(options: {
   version: number;

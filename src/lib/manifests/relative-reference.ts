@@ -13,6 +13,9 @@ const fault = (code: ReferenceFault["code"], message: string): ReferenceFault =>
  * Resolves `reference` in the file at `base` (RFC 3986, 5.2); both paths have no leading slash. Only relative
  * references that stay below the root are accepted: anything that a player would resolve to another site, to this
  * site's root or above the root is a fault.
+ * @example
+ * resolveReference("film/master.m3u8", "720p/1.m4s") // => { path: "film/720p/1.m4s" }
+ * resolveReference("film/master.m3u8", "/1.m4s").code // => "reference_not_relative"
  */
 export function resolveReference(base: string, reference: string): { path: string } | ReferenceFault {
   // The common case: packagers write it a hundred thousand times in one manifest.

@@ -26,7 +26,11 @@ function parse(path: string): { before: string; number: string; after: string } 
 
 const isDigit = (code: number) => code >= 48 && code <= 57;
 
-/** The run that consecutive paths form, each of which may be repeated at once; null when they are not numbered so. */
+/**
+ * The run that consecutive paths form, each of which may be repeated at once; null when they are not numbered so.
+ * @example
+ * numberedFiles(["720p/1.m4s", "720p/2.m4s"]) // => { before: "720p/", after: ".m4s", digits: 1, first: 1, last: 2 }
+ */
 export function numberedFiles(paths: readonly string[]): NumberedFiles | null {
   const start = parse(paths[0] ?? "");
   if (!start) return null;

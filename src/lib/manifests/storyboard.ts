@@ -19,6 +19,8 @@ const uriEnd = (line: string): number => {
 /**
  * The images that a WebVTT storyboard refers to, as in `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0, 4.2.2),
  * each once; null when `text` is not WebVTT. Linear in time. Throws TooComplex.
+ * @example
+ * storyboardImages("WEBVTT\n\n00:00.000 --> 00:02.000\nsheet.jpg#xywh=0,0,160,90") // => ["sheet.jpg"]
  */
 export function storyboardImages(text: string): string[] | null {
   if (!/^\ufeff?WEBVTT(?:[ \t\r\n]|$)/.test(text)) return null;

@@ -22,7 +22,11 @@ export function splitNalUnits(data: Buffer, most: number): Buffer[] | null {
 
 const LENGTH_BYTES = 4;
 
-/** The NAL units with their lengths in 4 bytes (ISO/IEC 14496-15, 5.3.3.1.2). */
+/**
+ * The NAL units with their lengths in 4 bytes (ISO/IEC 14496-15, 5.3.3.1.2).
+ * @example
+ * joinNalUnits([Buffer.of(9, 16)]) // => Buffer.of(0, 0, 0, 2, 9, 16)
+ */
 export function joinNalUnits(units: readonly Buffer[]): Buffer {
   const total = units.reduce((sum, { length }) => sum + LENGTH_BYTES + length, 0);
   const data = Buffer.allocUnsafe(total);

@@ -7,7 +7,15 @@ const MAX_BYTES = HEADER_BYTES + 1021;
 const MIN_BYTES = 12;
 const STUFFING = 0xff;
 
-/** Assembles the sections of one PID (ISO/IEC 13818-1, 2.4.4), and passes on those whose CRC is valid. */
+/**
+ * Assembles the sections of one PID (ISO/IEC 13818-1, 2.4.4), and passes on those whose CRC is valid.
+ * @example
+ * const sections = [];
+ * const reader = new SectionReader((section) => sections.push(Buffer.from(section)));
+ * const section = programSection([{ number: 1, mapPid: 4096 }]);
+ * reader.push(Buffer.concat([Buffer.of(0), section]), { isStart: true, isLost: false });
+ * sections // => [section]
+ */
 export class SectionReader {
   readonly #onSection: (section: Buffer) => void;
   readonly #data = Buffer.alloc(MAX_BYTES);

@@ -43,7 +43,11 @@ export const REGISTERED_VIDEO: Readonly<Record<string, string>> = { AV01: "AV1",
 export const REGISTERED_AUDIO: Readonly<Record<string, string>> = { Opus: "Opus", "AC-3": "AC-3", EAC3: "E-AC-3" };
 export const DVB_AUDIO: Readonly<Record<number, string>> = { 106: "AC-3", 122: "E-AC-3", 123: "DTS" };
 
-/** The kind of a stream, and a name that differs between codecs; null: neither video nor audio that is known. */
+/**
+ * The kind of a stream, and a name that differs between codecs; null: neither video nor audio that is known.
+ * @example
+ * describeStream({ type: 0x1b, pid: 256, descriptors: Buffer.alloc(0) }) // => { kind: "video", codec: "h264" }
+ */
 export function describeStream(stream: ElementaryStream): { kind: "video" | "audio"; codec: string } | null {
   const video = nameIn([stream], { ...OTHER_VIDEO, ...VIDEO }, REGISTERED_VIDEO);
   if (video !== null) return { kind: "video", codec: video };

@@ -21,7 +21,11 @@ const lengthAt = (section: Buffer, at: number) => section.readUInt16BE(at) & 0x0
 /** The first program. Null when the section is not valid at present, or lists none. */
 export const readProgram = (section: Buffer): Program | null => readPrograms(section)?.[0] ?? null;
 
-/** All programs. Null when the section is not valid at present. */
+/**
+ * All programs. Null when the section is not valid at present.
+ * @example
+ * readPrograms(programSection([{ number: 1, mapPid: 4096 }])) // => [{ number: 1, mapPid: 4096 }]
+ */
 export function readPrograms(section: Buffer): Program[] | null {
   if (section[0] !== PAT || !isCurrent(section)) return null;
   const programs: Program[] = [];

@@ -4,6 +4,9 @@ import ipaddr from "ipaddr.js";
 /**
  * The unit of a limit for each client: an IPv4 address, or the /64 of an IPv6 address, which belongs to one subscriber
  * (RFC 6177). A text that is not an address is returned as it is.
+ * @example
+ * networkOf("192.0.2.7") // => "192.0.2.7"
+ * networkOf("2001:db8:1:2:3:4:5:6") === networkOf("2001:db8:1:2::9") // => true
  */
 export function networkOf(address: string): string {
   const numeric = plainAddress(address);
@@ -13,7 +16,11 @@ export function networkOf(address: string): string {
   return `${parts.map((part) => part.toString(16)).join(":")}::/64`;
 }
 
-/** Without its zone; an IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2) as IPv4, so that each address has one spelling. */
+/**
+ * Without its zone; an IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2) as IPv4, so that each address has one spelling.
+ * @example
+ * plainAddress("::ffff:192.0.2.7") // => "192.0.2.7"
+ */
 export function plainAddress(address: string): string {
   return isIP(address) === 6 ? ipaddr.process(address.replace(/%.*/, "")).toString() : address;
 }

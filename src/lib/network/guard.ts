@@ -13,7 +13,11 @@ export const rangesOf = (cidrs: readonly string[]): Ranges =>
     return [parsed, bits === undefined ? (parsed.kind() === "ipv4" ? 32 : 128) : Number(bits)];
   });
 
-/** Whether a numeric address is in one of the ranges; an IPv4-mapped address counts as IPv4. */
+/**
+ * Whether a numeric address is in one of the ranges; an IPv4-mapped address counts as IPv4.
+ * @example
+ * isInRanges("10.1.2.3", rangesOf(["10.0.0.0/8"])) // => true
+ */
 export function isInRanges(address: string, ranges: Ranges): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);

@@ -10,6 +10,12 @@ export type ConnectionLimits = {
 /**
  * Counts the connections of publishers, in all and by the network of their address. Until a publish is accepted, a connection
  * has a place of `PendingConnections` only: wrong keys must not take the places of publishers at the same address.
+ * @example
+ * const limit = new ConnectionLimit({ connections: 100, connectionsPerAddress: 1 });
+ * const end = limit.admit("192.0.2.7");
+ * limit.isFull("192.0.2.7") // => true
+ * end();
+ * limit.isFull("192.0.2.7") // => false
  */
 export class ConnectionLimit {
   readonly #limits: ConnectionLimits;

@@ -1,6 +1,11 @@
 /**
  * Sum of amounts over the last `seconds`, in slots of one second. Memory is constant, `add` is constant apart from the
  * slots that have passed.
+ * @example
+ * const window = new RateWindow(10, 0);
+ * window.add(5, 0) // => 5
+ * window.add(5, 1000) // => 10
+ * window.add(1, 60_000) // => 1
  */
 export class RateWindow {
   readonly #slots: Float64Array;

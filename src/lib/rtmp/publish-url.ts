@@ -19,6 +19,9 @@ export class PublishUrlInvalid extends Error {}
 /**
  * Reads `rtmp://host[:port]/app` or `rtmps://…`. With a `streamKey` of null the last part of the path, with its query, is the
  * stream key. Throws PublishUrlInvalid.
+ * @example
+ * const { hostname, port, app, streamKey } = readPublishUrl("rtmp://example.com/live/key", null);
+ * [hostname, port, app, streamKey] // => ["example.com", 1935, "live", "key"]
  */
 export function readPublishUrl(text: string, streamKey: string | null): PublishUrl & { streamKey: string } {
   const separator = text.indexOf("://");

@@ -41,7 +41,14 @@ export type RtmpServer = {
   close(): Promise<void>;
 };
 
-/** An RTMP or RTMPS server that only accepts publishers (RTMP 1.0, Enhanced RTMP 2). */
+/**
+ * An RTMP or RTMPS server that only accepts publishers (RTMP 1.0, Enhanced RTMP 2).
+ * @example
+ * const server = createRtmpServer({ authorize: async () => ({ accepted: false, reason: "unavailable" }) });
+ * await server.listen(0, "127.0.0.1");
+ * server.port > 0 // => true
+ * await server.close();
+ */
 export function createRtmpServer({ authorize, limits, tls, log = () => {} }: RtmpServerOptions): RtmpServer {
   const allLimits = { ...DEFAULT_LIMITS, ...limits };
   let secureContext: SecureContext | null = tls ? createSecureContext(tls) : null;

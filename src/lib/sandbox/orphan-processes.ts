@@ -10,6 +10,10 @@ import { join } from "node:path";
 /**
  * The process's start time in clock ticks since boot (proc(5), stat field 22), which distinguishes it from a later
  * process with the same pid.
+ * @example
+ * const own = await processStartTime(process.pid);
+ * own === (await processStartTime(process.pid)) // => true
+ * await processStartTime(0) // => null
  */
 export async function processStartTime(pid: number): Promise<string | null> {
   try {

@@ -37,7 +37,11 @@ export type Sandbox = {
 const GIB = 2 ** 30;
 /** Eight renditions of 2160p60 take about 4 GB. */
 const MAX_MEMORY = 8 * GIB;
-/** Three quarters of the machine, so that a server on the same machine keeps running. */
+/**
+ * Three quarters of the machine, so that a server on the same machine keeps running.
+ * @example
+ * defaultMemoryBytes() <= 8 * 2 ** 30 // => true
+ */
 export const defaultMemoryBytes = () => Math.min(MAX_MEMORY, Math.floor((totalmem() * 3) / 4));
 /** One segment or image; the whole output is bounded by the plan's bitrates and duration. */
 const MAX_FILE_BYTES = 4 * GIB;
@@ -311,7 +315,11 @@ async function tryStart(program: string, { isolation, prlimit }: Sandbox): Promi
   }
 }
 
-/** What is missing on this system to confine `program`, for the log and `admin doctor`. */
+/**
+ * What is missing on this system to confine `program`, for the log and `admin doctor`.
+ * @example
+ * Array.isArray(await missingIsolation("true")) // => true
+ */
 export async function missingIsolation(name: string, system?: Sandbox): Promise<string[]> {
   system ??= await sandbox();
   const program = await located(name);

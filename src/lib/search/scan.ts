@@ -16,6 +16,8 @@ const MAX_HITS = 200;
 /**
  * The lines of a section that contain words of a query, in their order. `written` is the text of `readText`, of which folding
  * keeps the line breaks: only lines with hits are read. Linear in the text for each word.
+ * @example
+ * hitsIn("The quay\nA lighthouse", queryWords("Lighthouse")).length // => 1
  */
 export function hitsIn(written: string, words: readonly string[]): Hit[] {
   const text = folded(written);
@@ -67,7 +69,11 @@ const EXCERPT = 200;
 const BEFORE = 60;
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
 
-/** A part of a long text around the first word that begins with one of a query. */
+/**
+ * A part of a long text around the first word that begins with one of a query.
+ * @example
+ * excerptOf("A lighthouse", ["lighthouse"]) // => "A lighthouse"
+ */
 export function excerptOf(text: string, words: readonly string[]): string {
   if (text.length <= EXCERPT) return text;
   let at = 0;

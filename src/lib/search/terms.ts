@@ -79,7 +79,11 @@ export function termsOf({ tenantId, language, title, others }: IndexedTexts): st
   return [...terms].map((term) => `${tenantId}${term}`).join(" ");
 }
 
-/** The words of a query, folded, without repetitions. */
+/**
+ * The words of a query, folded, without repetitions.
+ * @example
+ * queryWords("Straße, Éléna") // => ["strasse", "elena"]
+ */
 export const queryWords = (text: string): string[] => [...new Set(wordsIn(folded(text)))].slice(0, MAX_WORDS);
 
 const quoted = (tenantId: number, term: string) => `"${tenantId}${term}"`;

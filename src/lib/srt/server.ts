@@ -58,6 +58,11 @@ export type SrtServer = {
 /**
  * An SRT listener that only accepts publishers of MPEG-TS in live mode (draft-sharabayko-srt-01). Before a caller has
  * returned a cookie, nothing is kept of it, and no answer is larger than what it answers.
+ * @example
+ * const server = createSrtServer({ authorize: async () => ({ accepted: false, reason: "unavailable" }) });
+ * await server.listen(0, "127.0.0.1");
+ * server.port > 0 // => true
+ * await server.close();
  */
 export function createSrtServer(options: SrtServerOptions): SrtServer {
   return new Listener(options);

@@ -8,7 +8,13 @@ const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 const MAX_LENGTH = 512;
 const isZero = (id: string) => /^0+$/.test(id);
 
-/** What a header says; null for an invalid one, with which a trace begins. Of later versions, the fields of version 00 (4.3). */
+/**
+ * What a header says; null for an invalid one, with which a trace begins. Of later versions, the fields of version 00 (4.3).
+ * @example
+ * const context = parseTraceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+ * context // => { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331", isSampled: true }
+ * parseTraceparent("01") // => null
+ */
 export function parseTraceparent(header: string | null | undefined): TraceContext | null {
   if (header == null || header.length > MAX_LENGTH) return null;
   const [, version, traceId = "", spanId = "", flags = "", more] = FORM.exec(header) ?? [];
@@ -17,5 +23,11 @@ export function parseTraceparent(header: string | null | undefined): TraceContex
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
+/**
+ * The header that says it.
+ * @example
+ * const context = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331", isSampled: false };
+ * formatTraceparent(context) // => "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+ */
 export const formatTraceparent = ({ traceId, spanId, isSampled }: TraceContext): string =>
   `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;

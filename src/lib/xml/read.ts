@@ -11,6 +11,9 @@ export type XmlElement = {
 /**
  * Parses elements, attributes and text of a small XML document. Linear in time. Throws XmlFault, and TooComplex for too
  * many or too deeply nested elements.
+ * @example
+ * const { name, children } = readXml('<film><title lang="en">Tom &amp; Jerry</title></film>');
+ * [name, children[0].name, children[0].attributes.get("lang"), children[0].text] // => ["film", "title", "en", "Tom & Jerry"]
  */
 export function readXml(source: string): XmlElement {
   const text = source.replace(/^\ufeff/, "");

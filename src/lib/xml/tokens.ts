@@ -68,6 +68,8 @@ export function* xmlTokens(
 /**
  * Decodes the entities of text and attribute values. Throws XmlFault for an entity that XML 1.0 (4.6) does not
  * predefine.
+ * @example
+ * unescapeXml("Tom &amp; Jerry") // => "Tom & Jerry"
  */
 export function unescapeXml(text: string): string {
   let from = text.indexOf("&");

@@ -111,8 +111,8 @@ export class AudioTrack {
 
   /**
    * Ends the open segment where video was cut last, or after the last packet. The next packet is placed by its time. Silence
-   * up to that cut is not reported as a gap, because publishers do not end both tracks at the same time: those of ffmpeg, when
-   * it is stopped, end 0.3 s apart. Longer gaps were filled, and reported, at an earlier cut.
+   * up to that cut is not reported as a gap, because publishers do not end both tracks at the same time: when ffmpeg
+   * is stopped, its tracks end 0.3 s apart. Longer gaps were filled, and reported, at an earlier cut.
    */
   flush(): void {
     const last = this.#cuts.at(-1);

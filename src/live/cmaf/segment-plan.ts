@@ -75,7 +75,7 @@ export class SegmentPlan {
     return elapsed > this.longestSeconds && (this.#targets !== null || frames <= MAX_SLIDES);
   }
 
-  /** When the next keyframe comes, at the latest: scene cuts add keyframes to those of an interval, which is not known. */
+  /** When the next keyframe comes, at the latest. Scene cuts add keyframes between the regular ones, whose interval is not known. */
   get #expected(): number {
     const last = this.#intervals.slice(-REGULAR.count);
     const least = Math.min(...last);

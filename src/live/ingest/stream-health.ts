@@ -33,7 +33,7 @@ const MAX_STEP_SECONDS = 2;
 const MIN_INTERVALS = 25;
 /** The most intervals of each step. More frames than this per second are not counted, because a publisher could send any number. */
 const MAX_INTERVALS = 500;
-/** Intervals that are about as long as the median, of those of a constant frame rate. */
+/** A constant frame rate has at least this share of intervals that are about as long as the median. */
 const REGULAR_SHARE = 0.8;
 const REGULAR = { ratio: 0.25, roundingMs: 1 };
 /** Advice begins at this share of all frames. */

@@ -76,7 +76,7 @@ function trackOf(init: Buffer, id: number, { track, timescale }: Track): { trak:
   return { trak, trex };
 }
 
-/** The `moof` and `mdat` boxes of a segment, as those of track `id`. */
+/** The `moof` and `mdat` boxes of a segment, with `id` as the number of their track. */
 function fragmentsOf(segment: Buffer, id: number): Buffer[] {
   const chunks: Buffer[] = [];
   for (const one of boxes(segment, 0, segment.length)) {

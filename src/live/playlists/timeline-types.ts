@@ -11,7 +11,7 @@ export type TimelineOptions = {
   dvrSeconds: number;
   /** With parts, blocking requests and delta updates (LL-HLS). */
   isLowLatency: boolean;
-  /** No part is longer, those of audio included. */
+  /** No part of video or audio is longer. */
   partTargetSeconds: number;
   /** How long the packager makes segments if keyframes allow it. TARGETDURATION is at least this. */
   segmentTargetSeconds: number;
@@ -26,7 +26,7 @@ export type TimelineOptions = {
 
 /**
  * What a timeline needs to continue the playlists of another one with the events that follow: numbers, dates and
- * discontinuities are those of the other one. It lists no segment from before.
+ * discontinuities continue. The new timeline lists no segment from before.
  */
 export type TimelineState = {
   tracks: TrackState[];

@@ -85,7 +85,7 @@ export class LiveTimeline {
   init(event: InitEvent): void {
     this.#requireRunning();
     if (this.#tracks.has(event.track)) throw new RangeError(`Track ${event.track} has been added before.`);
-    if (this.#tracks.size >= MAX_TRACKS) throw new RangeError(`A broadcast has at most ${MAX_TRACKS} tracks.`);
+    if (this.#tracks.size >= MAX_TRACKS) throw new RangeError(`A stream has at most ${MAX_TRACKS} tracks.`);
     const source = event.isEncoded ? this.#published.find((one) => one.init.kind === event.kind) : null;
     if (source === undefined) throw new RangeError(`Track ${event.track} is encoded from nothing.`);
     const track = new TrackWindow(event, this.#options, source);
@@ -157,7 +157,7 @@ export class LiveTimeline {
   /** The publisher is back. `atMs` is the time of day of the media that follows, which continues the media timeline. */
   resumed(atMs: number): void {
     this.#requireRunning();
-    if (!this.#isInterrupted) throw new RangeError("The broadcast is not interrupted.");
+    if (!this.#isInterrupted) throw new RangeError("The stream is not interrupted.");
     this.#isInterrupted = false;
     const tracks = this.#published;
     const seconds = Math.max(0, ...tracks.map(({ endSeconds }) => endSeconds));
@@ -418,7 +418,7 @@ export class LiveTimeline {
   }
 
   #requireRunning(): void {
-    if (this.#isEnded) throw new RangeError("The broadcast has ended.");
+    if (this.#isEnded) throw new RangeError("The stream has ended.");
   }
 }
 

@@ -287,5 +287,5 @@ export class TrackWindow {
   }
 }
 
-/** One string: those of a template are a tree of its pieces, which takes several times the memory. */
+/** One flat string: V8 keeps the string of a template as a tree of its pieces, which takes several times the memory. */
 const flat = (pieces: string[]) => pieces.join("");

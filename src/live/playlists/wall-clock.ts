@@ -27,7 +27,7 @@ export class WallClock {
     return { wallMs, seconds };
   }
 
-  /** Those that may have segments that are listed: at least one, at most 100. */
+  /** Periods that may have segments that are listed: at least one, at most 100. */
   get periods(): readonly Period[] {
     return this.#periods;
   }

@@ -15,5 +15,5 @@ export type RenditionReport =
   | { type: "caption"; stream: string; caption: ShownCaption }
   /** The names of all that are being encoded. */
   | { type: "encoded"; stream: string; encoded: string[] }
-  /** Those that the DASH manifest lists. */
+  /** Renditions that the DASH manifest lists. */
   | { type: "renditions"; stream: string; renditions: RenditionsFrom };

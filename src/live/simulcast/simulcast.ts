@@ -175,7 +175,7 @@ export class Simulcast {
       work();
     } catch (error) {
       const fields = { channel: this.#options.channel.channel, error: String(error) };
-      this.#options.log("error", "a broadcast cannot be sent to its targets", fields);
+      this.#options.log("error", "a stream cannot be sent to its targets", fields);
       this.#remove(this.#senders);
       this.#senders = [];
     }

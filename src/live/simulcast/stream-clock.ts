@@ -4,7 +4,7 @@ import type { LiveSample } from "#lib/codecs";
 const MAX_STEP_MS = 10_000;
 /** At least so far a frame is from one before a jump: 25 frames per second. */
 const MIN_GAP_MS = 40;
-/** Before the first sample, for those of the other track that are older. */
+/** The time of the first sample, so that older samples of the other track are not before 0. */
 const START_MS = 10_000;
 
 /**

@@ -41,10 +41,7 @@ export function writeAnswer({ offer, media }: Negotiated, local: LocalParameters
 
 const TYPES = { audio: "audio", video: "video", other: "application" } as const;
 
-const declinedMedia = (
-  { kind, protocol, formats, mid }: OfferedMedia,
-  { fingerprint }: LocalParameters,
-): string[] => [
+const declinedMedia = ({ kind, protocol, formats, mid }: OfferedMedia, { fingerprint }: LocalParameters): string[] => [
   `m=${TYPES[kind]} 0 ${protocol} ${formats.join(" ")}`,
   "c=IN IP4 0.0.0.0",
   // GStreamer 1.22 refuses an answer without it.

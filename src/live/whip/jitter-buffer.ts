@@ -86,7 +86,7 @@ export class JitterBuffer<Packet extends Sequenced> {
     for (const [number, { sinceMs, requests }] of this.#missing) {
       if (now - sinceMs < this.#delayMs || (this.#canRequest && requests < LEAST_REQUESTS)) return;
       this.#missing.delete(number);
-      // Those that wait before it are delivered first.
+      // Packets that wait before it are delivered first.
       if (number !== this.#next) continue;
       this.#next = number + 1;
       this.#isAfterLoss = true;

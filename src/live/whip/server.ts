@@ -39,11 +39,11 @@ const APPLICATION = "live";
 
 export type WhipServerOptions = {
   authorize: (request: PublishRequest) => Promise<PublishDecision>;
-  /** Addresses that answers contain; empty: those of this machine. */
+  /** Addresses that answers contain; empty: all addresses of this machine. */
   addresses: readonly string[];
   /** Path of the program that encodes audio. */
   ffmpeg: string;
-  /** Those that differ from DEFAULT_LIMITS. */
+  /** Limits that differ from DEFAULT_LIMITS. */
   limits?: Partial<WhipLimits>;
   log?: Log;
 };

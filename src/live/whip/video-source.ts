@@ -37,7 +37,7 @@ export class VideoSource {
     this.clock = clock;
     this.buffer = new JitterBuffer(bufferOptions(limits, hasNack));
     this.#depacketizer = new H264Depacketizer(limits.frameBytes);
-    // Those of the offer, for an encoder that does not send them again.
+    // The parameter sets of the offer, for an encoder that does not send them again.
     if (sets.length > 0) this.#reader.readUnits(sets);
   }
 

@@ -1,4 +1,4 @@
-/** Bytes of a block that are kept: captions are at its beginning, and those of a second field behind the first one. */
+/** Bytes of a block that are kept: captions are at its beginning, and the captions of a second field behind the first field. */
 const MAX_BLOCK_BYTES = 2 ** 20;
 
 /** Elements of Matroska (RFC 9559, 5.1). */

@@ -235,7 +235,7 @@ async function keptFrames(
   return result;
 }
 
-/** Each begins with a keyframe. Throws ClipImpossible when a frame refers to others than those of its group. */
+/** Groups of frames, each of which begins with a keyframe. Throws ClipImpossible when a frame refers to frames of another group. */
 function groupsOf(samples: readonly Sample[]): Sample[][] {
   const groups: Sample[][] = [];
   for (const sample of samples) {

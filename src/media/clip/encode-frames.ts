@@ -27,10 +27,10 @@ const SEGMENT = "frames.m4s";
 const NEVER = { frames: "100000", seconds: "2000" };
 
 /**
- * Encodes some frames of a group as the rendition was encoded, with the HDR metadata of its init segment. Their times are
- * those of the encoder. `isForeign`: what it writes does not fit otherwise. Then frames of H.264 get parameter sets with ids
- * of their own and no B-frames, so that they fit between samples of any encoder; those of other codecs are encoded without
- * properties that decoders add. Throws MediaError.
+ * Encodes some frames of a group as the rendition was encoded, with the HDR metadata of its init segment. The encoder
+ * determines their times. `isForeign`: for a rendition of another encoder, whose parameter sets ours does not write. Frames of
+ * H.264 then get parameter sets with ids of their own and no B-frames, so that they fit between samples of any encoder; frames in
+ * other codecs are encoded without properties that decoders add. Throws MediaError.
  */
 export async function encodeFrames(
   group: Group,

@@ -19,8 +19,8 @@ type CutOf = (segmentPath: string) => { cut: RenditionCut; count: number } | und
 const MAX_REFERENCES = 10_000;
 
 /**
- * A DASH manifest at `path`, cut to whole segments by `cutMpd`; its first and last segments are those of the clip. Throws
- * ClipImpossible when its segments are not those of the HLS playlists.
+ * A DASH manifest at `path`, cut to whole segments by `cutMpd`; its first and last segments are replaced by the clip's own. Throws
+ * ClipImpossible when it has other segments than the HLS playlists.
  */
 export function exactMpd(text: string, path: string, range: { start: number; end: number }, cutOf: CutOf): string {
   const root = parsed(text);

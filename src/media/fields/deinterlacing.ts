@@ -23,7 +23,7 @@ const MIN_LINES = 96;
 const MAX_LINES = 1088;
 /** From so many lines on, formats were never interlaced. */
 const PROGRESSIVE_LINES = 720;
-/** Those of standard definition: transcodes of tapes and DVDs often lost that they are interlaced. */
+/** The numbers of lines of standard definition: transcodes of tapes and DVDs often lost that they are interlaced. */
 const TAPE_LINES = [480, 486, 512, 576, 608];
 /** A rate above that of 1080i is one of fields. */
 const MAX_RATE = 31;
@@ -125,7 +125,7 @@ async function isPossible({ format }: Probe, video: VideoTrack, options: Options
   return TAPE_LINES.includes(lines) || mayHaveFields({ format, video }, options);
 }
 
-/** Codecs whose frames state it each by itself; those of others are all alike. */
+/** Codecs in which each frame states whether it is interlaced; in other codecs all frames of a stream are alike. */
 const FLAGGED = new Set(["mpeg2video", "h264", "mpeg4", "vc1"]);
 
 const canStateFields = async ({ format }: Probe, video: VideoTrack, options: Options): Promise<boolean> =>
@@ -141,7 +141,7 @@ async function mayHaveFields(
   return !hasOnlyFrames(await extradataOf(video, options));
 }
 
-/** Those of the display size, which may be more than the stored ones. */
+/** The lines of a frame before its rotation, in the display size, which may have more lines than the stored frames. */
 const linesOf = ({ rotation, width, height }: VideoTrack) => (rotation === 90 || rotation === 270 ? width : height);
 
 const Extradata = v.object({ streams: v.array(v.object({ extradata: v.optional(v.string(), "") })) });

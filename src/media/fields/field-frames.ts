@@ -14,7 +14,7 @@ export type ShownFrame = { seconds: number; field: Verdict };
 /** Rates of fields: 50 and 59.94, and what clocks make of them. */
 const MIN_RATE = 40;
 const MAX_RATE = 62;
-/** More lines are not those of a field: 1080 lines are two of 540, stored as 544. */
+/** A field has no more lines than this: 1080 lines are two fields of 540, stored as 544. */
 const MAX_FIELD_LINES = 576;
 /** Fewer show nothing. */
 const MIN_FRAMES = 4;

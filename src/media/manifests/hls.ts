@@ -24,7 +24,7 @@ export function iFramesOf(segments: Segment[]): PlaylistSegment[] | null {
   return frames.length === segments.length ? frames : null;
 }
 
-/** Lists each size once for each group, those of stereo first: players begin with the first variant. */
+/** Lists each size once for each group of audio, the group of stereo first: players begin with the first variant. */
 export function master(
   media: SizedMedia & Pick<ManifestData, "listedFirst" | "prefersFirst">,
   groups: readonly AudioGroup[],

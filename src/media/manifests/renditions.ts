@@ -80,7 +80,7 @@ export const audioOf = (media: SizedMedia): Rendition[] =>
     };
   });
 
-/** The variants of a group, by size; those of audio without video. */
+/** The variants of a group, by size; the renditions of audio where there is no video. */
 export function toRenditions(media: SizedMedia, { audios }: AudioGroup): Rendition[] {
   const { plan, spec, videos, target } = media;
   const audioRates = audios.map((one) => ({ codec: one.init.codec, ...bitRates(one.segments, target) }));

@@ -19,7 +19,7 @@ import { linksOf } from "./links.ts";
 /** A link that plays, and when it begins in the whole. */
 type Link<Place> = { place: Place; probe: Probe; startSeconds: number };
 
-/** Reads the links of a chained file, one after the other. Those that do not play are left out. */
+/** Reads the links of a chained file, one after the other. Links that do not play are left out. */
 async function probedLinks<Place>(
   places: readonly Place[],
   probeOf: (place: Place) => Promise<Probe>,

@@ -20,9 +20,9 @@ export const firstSampleOf = (number: number, spec: EncodingSpec): number =>
 
 /**
  * Audio can be encoded in parts that begin at multiples of so many segments: there a packet begins exactly at n x 4 s, so
- * that the packets of a part are those of a run over the whole source. Null when parts would not be exact, or such
+ * that a part has the same packets as a run over the whole source. Null when parts would not be exact, or such
  * segments are too far apart: with a pass over everything before (loudness), audio that is copied, which takes no time,
- * silence of more than the last part, and times that are not those of the samples.
+ * silence of more than the last part, and times that do not follow from the number of samples.
  */
 export function audioStep(
   { audio: tracks, startSeconds = 0 }: Pick<StoredPlan, "audio" | "startSeconds">,

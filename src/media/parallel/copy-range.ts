@@ -17,7 +17,7 @@ type Options = {
 };
 
 /**
- * Copies the packets of a chunk, which begins with a keyframe: those from it to the next chunk's first one. Those of an
+ * Copies the packets of a chunk, from the keyframe with which it begins to the first keyframe of the next chunk. Packets of an
  * additional codec are examined before they are in `workDir`. Throws MediaError.
  */
 export async function copyRange(options: Options, { plan, settings: additional, hdr }: VideoRun): Promise<void> {

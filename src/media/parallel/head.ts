@@ -30,7 +30,7 @@ type Common = {
 
 /** An init segment does not depend on what follows it; the encoders need some frames before they output the first. */
 const INIT_FRAMES = 24;
-/** Those of the other codecs take several times as long for each frame, and only the delay of their B-frames must be known. */
+/** Frames for the init segments of other codecs: each takes several times as long, and only the delay of B-frames must be known. */
 const ADDITIONAL_INIT_FRAMES = 8;
 /** From the first packet of the last track to begin. */
 const READ_SECONDS = 2;

@@ -27,10 +27,10 @@ const LOOK_MS = 200;
 const UNCERTAIN = 2;
 
 /**
- * Moves the segments of a chunk to their place in time and in `outDir`, while ffmpeg encodes those that follow. Only
- * segments with exactly their frames; the others are left to the check at the end. Where the source is cut at its keyframes
- * ffmpeg writes a file for each keyframe, and those of a segment are joined. ffmpeg gives a segment its name when it
- * is complete, and so does this.
+ * Moves the segments of a chunk to their place in time and in `outDir`, while ffmpeg encodes the next ones. Only
+ * segments with exactly their frames are moved; others are left to the check at the end. Where the source is cut at its
+ * keyframes ffmpeg writes a file for each keyframe, and the files of a segment are joined. ffmpeg gives a segment its name when
+ * it is complete, and so does this class.
  */
 export class Placer {
   readonly #options: PlacerOptions;

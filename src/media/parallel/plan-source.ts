@@ -127,7 +127,7 @@ const hasPauses = ({ video, audio }: Probe): boolean =>
 const isReliable = (probe: Probe): boolean =>
   !probe.jumps && !probe.rewriting && !probe.isTruncated && !hasPauses(probe);
 
-/** By which the encoders delay their frames, at most: those of all codecs have a last segment of this length or none. */
+/** The most frames by which an encoder delays its output: with it, renditions of all codecs have a last segment, or none has one. */
 const MAX_DELAY_FRAMES = 4;
 
 /** What can be listed before it is encoded. */

@@ -14,7 +14,7 @@ export type VideoRun = {
   settings?: AdditionalVideo;
   /** Set when that codec keeps the HDR of the source. */
   hdr?: KeptHdr;
-  /** What its encoders take, as a multiple of those of the primary codec. */
+  /** How much work its encoders take, as a multiple of the work for the primary codec. */
   work: number;
 };
 
@@ -46,7 +46,7 @@ export const statedBy = ({ plan: { video }, hdr }: VideoRun): StatedMetadata => 
 /** A rendition of a plan. `codec`: of an additional one, else null. `hdr`: the format that it keeps; null: it is SDR. */
 export type VideoRendition = PlannedRendition & { codec: string | null; hdr: HdrFormat | null };
 
-/** All video renditions of a plan, by codec, those of the primary one first. */
+/** All video renditions of a plan, by codec, the primary codec first. */
 export const videoRenditions = (plan: StoredPlan, spec: EncodingSpec): VideoRendition[] =>
   videoRuns(plan, spec).flatMap(({ plan: { video }, settings, hdr }) =>
     video.renditions.map((one) => ({ ...one, codec: settings?.codec ?? null, hdr: hdr?.format ?? null })),

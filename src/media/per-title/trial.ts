@@ -41,7 +41,7 @@ const UNCAPPED = 100_000_000;
 /** Each such frame is compared: no multiple of the distance of P-frames, so that frames of all types are. */
 const EVERY = 3;
 
-/** The pixels of all renditions of a run: those of 1080p, twice. With more, one process would take several times the memory of the encode. */
+/** The most pixels of all renditions of a run, about twice 1080p. With more, one process would need several times the memory. */
 const MOST_PIXELS = 8_000_000;
 
 /**

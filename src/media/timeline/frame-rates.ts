@@ -6,7 +6,7 @@ const MAX_STEPS = 5000;
 /** Distances within these factors of the usual one are that one, rounded by the container or by a clock. */
 const LEAST = 0.8;
 const MOST = 1.25;
-/** The share of all distances that must be alike. Otherwise they alternate, as those of 24 frames per second on a screen with 60. */
+/** The share of all distances that must be alike. Otherwise they alternate, as with 24 frames per second on a screen with 60. */
 const SHARE = 2 / 3;
 /** Distances longer than so many usual ones are gaps. */
 const GAP = 3;
@@ -68,7 +68,7 @@ export class FrameRates {
     const usual = rateOf(this.#all);
     const fastest = this.#fastest();
     const fast = fastest === null ? usual : rateOf(fastest);
-    // Where distances are irregular, as those of a software timer, some windows are faster than others by chance.
+    // Where distances are irregular, as with a software timer, some windows are faster than others by chance.
     return fast > usual * FASTER ? fast : usual;
   }
 

@@ -17,9 +17,9 @@ const MAX_LINE = 1000;
 /** More are damage. */
 const MAX_SHIFTS = 200;
 
-/** From a packet of a track on (counted from 0), its times are later by so many seconds than those of the file. */
+/** From packet `packet` of a track on (counted from 0), the right times are `seconds` later than the times in the file. */
 export type Shift = { index: number; packet: number; seconds: number };
-/** Where the times of a source jump, in seconds of the file, and how often. `shifts`: those that ffmpeg does not correct. */
+/** Where the times of a source jump, in seconds of the file, and how often. `shifts`: corrections that ffmpeg does not make. */
 export type Jumps = { count: number; firstSeconds: number; shifts: readonly Shift[] };
 
 /**

@@ -10,8 +10,8 @@ import type { Shift } from "./packet-lines.ts";
 type Source = { input: string; probe: Probe };
 
 /**
- * A source whose times do not jump. ffmpeg corrects those of a transport stream by itself; the packets of others are copied
- * to a file in the working directory with the times that were measured. What it returns needs no repair. Throws MediaError.
+ * A source whose times do not jump. ffmpeg corrects the times of a transport stream by itself; the packets of other containers are
+ * copied to a file in the working directory with the times that were measured. What it returns needs no repair. Throws MediaError.
  */
 export async function withoutJumps(
   { input: original, probe }: Source,

@@ -11,14 +11,14 @@ export type ProgramTrack = ElementaryStream & {
 /** From where a PID carries a track. */
 export type Route = { from: number; track: ProgramTrack };
 
-/** More are not followed: broadcasts have a few. */
+/** More are not followed: television has a few. */
 const MAX_TRACKS = 64;
 const MAX_VERSIONS = 1000;
 const FIRST_FREE_PID = 0x20;
 const LAST_PID = 0x1ffe;
 
 /**
- * Follows the map of a program (ISO/IEC 13818-1, 2.4.4.8) through its versions. Broadcasts change PIDs, codecs and the number
+ * Follows the map of a program (ISO/IEC 13818-1, 2.4.4.8) through its versions. Television programs change PIDs, codecs and the number
  * of tracks from one version to the next.
  */
 export class ProgramTracks {

@@ -94,7 +94,7 @@ export class TransportClock {
 /** Positions of PTS and DTS in the header of a PES packet (2.4.3.6). */
 function timesAt(data: Buffer, start: number, end: number): number[] {
   if (start + 14 > end || data.readUIntBE(start, 3) !== 1) return [];
-  // Other streams, such as padding, have no such header.
+  // Streams other than audio and video, such as padding, have no header with times.
   if (((data[start + 6] as number) & 0xc0) !== 0x80) return [];
   const flags = (data[start + 7] as number) >> 6;
   if (flags < 2) return [];

@@ -28,7 +28,7 @@ export class TransportPrograms {
   readonly #targets: (Target | undefined)[] = Array(PIDS);
   /** The PID that leads to each; -1: none. */
   readonly #sources = new Int16Array(PIDS).fill(-1);
-  /** Those that take effect with the next PES packet of a PID. */
+  /** Routes that take effect with the next PES packet of a PID. */
   readonly #pending: (Route | undefined)[] = Array(PIDS);
   readonly #counters = new Int8Array(PIDS).fill(-1);
   /** Number and PID of each map that is read. */
@@ -52,7 +52,7 @@ export class TransportPrograms {
     return this.#isMoved || this.programs.some(({ tracks }) => tracks.isChanged);
   }
 
-  /** Whether all tracks of each program fit into one section, which broadcasts never exceed. */
+  /** Whether all tracks of each program fit into one section, which television never exceeds. */
   get fits(): boolean {
     try {
       return this.tables().length > 0;

@@ -1,6 +1,9 @@
 import type { FileHandle } from "node:fs/promises";
 
-/* Where files of containers end that state it in their header, and how the ends of others look. All numbers are those of a stranger. */
+/*
+ * Where a file ends, for containers that state it in their header, and how the ends of other containers look. A stranger
+ * chose all numbers.
+ */
 
 export async function bytesAt(file: FileHandle, offset: number, length: number): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset);

@@ -62,7 +62,7 @@ export const metricsOf = forApp((app) => {
     storage,
     /** By scheduled tasks, as `expires_at` and the retention of tenants demand. */
     scheduledDeletions: new Tally("kind", ["assets", "sources", "analytics_rows"]),
-    /** Counts of the broadcasts that this process receives: bytes to simulcast targets, and connections that failed. */
+    /** Counts of the streams that this process receives: bytes to simulcast targets, and connections that failed. */
     simulcast: { sentBytes: 0, failures: 0 },
     services: new Tally("service", ["translation", "transcription", "payments"]),
   };

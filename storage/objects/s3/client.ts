@@ -3,6 +3,7 @@ import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type In
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Readable } from "node:stream";
 import { setTimeout, sleep, withoutTrailing } from "#lib/base";
+import { pathSegments } from "#model/object-keys.ts";
 import { StorageFull, StorageUnavailable } from "../store.ts";
 import { collect } from "../write-body.ts";
 import { failWhenStalled, readText, TimedOut, TooLong } from "./read-response.ts";
@@ -84,7 +85,11 @@ export function s3Client(options: S3Options) {
       throw error instanceof TooLong ? unavailable(options, error) : error;
     });
   const pathOf = (base: string, key?: string) =>
-    key === undefined ? base || "/" : `${base}/${(options.prefix + key).split("/").map(encoded).join("/")}`;
+    key === undefined
+      ? base || "/"
+      : `${base}/${pathSegments(options.prefix + key)
+          .map(encoded)
+          .join("/")}`;
 
   async function exchange(request: S3Request): Promise<IncomingMessage> {
     const { method, key, query = {}, body, signal } = request;

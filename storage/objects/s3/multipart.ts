@@ -1,5 +1,6 @@
 import type { Readable } from "node:stream";
 import { MAX_PARTS } from "#model/multipart.ts";
+import { ownPath } from "#model/object-keys.ts";
 import { checkKey, checkPrefix } from "../keys.ts";
 import {
   type NamedPart,
@@ -134,7 +135,7 @@ export function s3Multipart(client: S3Client, head: Head): S3Multipart {
         const { xml } = await ask({ method: "GET", query });
         for (const one of elements(xml, "Upload")) {
           yield {
-            key: textOf(one, "Key").slice(client.prefix.length),
+            key: ownPath(client.prefix, textOf(one, "Key")),
             uploadId: textOf(one, "UploadId"),
             startedAt: new Date(textOf(one, "Initiated")),
           };

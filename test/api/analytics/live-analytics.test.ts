@@ -25,10 +25,10 @@ type Channel = { id: number; tenant_id: number; channel: string };
 const channelOf = async (fields: Record<string, unknown> = {}): Promise<Channel> =>
   (await app.call("POST", CHANNELS, { key, body: { channel: "stage", playback_policy: "public", ...fields } })).body;
 
-let broadcasts = 0;
-/** A broadcast of this server, from now on. */
+let streams = 0;
+/** A stream of this server, from now on. */
 async function goLive(channel: Channel): Promise<LiveStream> {
-  const name = `broadcast-${++broadcasts}`;
+  const name = `stream-${++streams}`;
   await recordedStream(app, channel, name);
   return receivedStream(app, channel, name);
 }
@@ -72,7 +72,7 @@ describe("views of a live channel", () => {
       { channel_id: channel.id, channel: "stage", name: "stage", play_count: 2, watch_time_seconds: 50 },
     ]);
 
-    // The end of the broadcast, as the player of a viewer who saw it reports it.
+    // The end of the stream, as the player of a viewer who saw it reports it.
     await tell({ live_channel: "stage", session_id: "two", event: "ended", position_seconds: 3600 });
     expect((await analytics(channel.id)).body.completion_rate).toBe(0.5);
   });

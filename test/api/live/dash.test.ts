@@ -4,16 +4,16 @@ import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
 import type { Message } from "#test/support/live/flv-reader.ts";
-import { Broadcast, broadcastSource } from "#test/support/live-broadcast.ts";
 import { codeOf, createChannel, type Got, getFrom, LIVE_BASE, LIVE_CHANNELS } from "#test/support/live-delivery.ts";
 import { Feed, timelineOf } from "#test/support/live-feed.ts";
 import { LiveManifestValidator, parseLiveManifest, seconds } from "#test/support/live-manifest.ts";
+import { streamSource, TestStream } from "#test/support/live-stream.ts";
 
 /** The DASH manifest of a live stream, over the segments of its HLS playlists. */
 
 let messages: Message[];
 beforeAll(async () => {
-  messages = await broadcastSource(18);
+  messages = await streamSource(18);
 });
 
 let app: TestApp;
@@ -42,9 +42,9 @@ const channelOf = (fields?: Record<string, unknown>, owner = key) => createChann
 
 async function live({ seconds: to = 7.3, dvrSeconds = 0, ...fields }: Record<string, unknown> & Sizes = {}) {
   const channel = await channelOf(fields);
-  const broadcast = await Broadcast.start(app, channel, { messages, dvrSeconds });
-  await broadcast.publishUntil(to);
-  return { channel, broadcast, url: (await playback(channel.id)).dash_url as string };
+  const testStream = await TestStream.start(app, channel, { messages, dvrSeconds });
+  await testStream.publishUntil(to);
+  return { channel, testStream, url: (await playback(channel.id)).dash_url as string };
 }
 type Sizes = { seconds?: number; dvrSeconds?: number };
 
@@ -58,7 +58,7 @@ async function playlistOf(representation: { init: string }) {
 
 describe("the DASH manifest of a live channel", () => {
   test("lists the segments of the playlists, with their times of day", async () => {
-    const { channel, broadcast, url } = await live();
+    const { channel, testStream, url } = await live();
     expect((await show(channel.id)).dash_url).toBe(`${LIVE_BASE}/live/stage/manifest.mpd`);
     const got = await manifestAt(url);
     expect(got.headers.get("cache-control")).toBe("public, no-cache");
@@ -66,7 +66,7 @@ describe("the DASH manifest of a live channel", () => {
     const { attributes, periods, clock } = parsed(got);
     expect(attributes).toMatchObject({
       type: "dynamic",
-      availabilityStartTime: new Date(broadcast.stream.startedAt).toISOString(),
+      availabilityStartTime: new Date(testStream.stream.startedAt).toISOString(),
       // In segments of a second, as `dvr_seconds` of 0 allows.
       minimumUpdatePeriod: "PT0.5S",
       timeShiftBufferDepth: "PT6S",
@@ -95,7 +95,7 @@ describe("the DASH manifest of a live channel", () => {
       }
     }
     // Updates are read where the segments are, and can be cached.
-    expect(got.update).toBe(`${LIVE_BASE}/live/stage/${broadcast.stream.name}/manifest.mpd`);
+    expect(got.update).toBe(`${LIVE_BASE}/live/stage/${testStream.stream.name}/manifest.mpd`);
     const update = await get(got.update);
     expect(update.headers.get("cache-control")).toBe("public, max-age=1");
     expect(parsed(update)).toEqual({ ...parsed(got), location: null });
@@ -126,7 +126,7 @@ describe("the DASH manifest of a live channel", () => {
   });
 
   test("only grows at its end and shrinks at its beginning, through an interruption and to its end", async () => {
-    const { channel, broadcast, url } = await live({ seconds: 5.3 });
+    const { channel, testStream, url } = await live({ seconds: 5.3 });
     const { update } = await manifestAt(url);
     const validator = new LiveManifestValidator();
     const see = async () => {
@@ -135,12 +135,12 @@ describe("the DASH manifest of a live channel", () => {
       return parsed(got);
     };
     await see();
-    await broadcast.publishUntil(7.3);
+    await testStream.publishUntil(7.3);
     expect((await see()).periods).toHaveLength(1);
-    await broadcast.reconnect(30_000);
+    await testStream.reconnect(30_000);
     // Until all tracks have a segment after the interruption.
     expect((await see()).periods).toHaveLength(1);
-    await broadcast.publishUntil(11.3);
+    await testStream.publishUntil(11.3);
     const later = await see();
     expect(later.periods.map(({ id }) => id)).toEqual(["0", "1"]);
     const [before, after] = later.periods;
@@ -154,10 +154,10 @@ describe("the DASH manifest of a live channel", () => {
       for (const [index, { startSeconds }] of one.segments.entries())
         expect(Math.abs(at + startSeconds * 1000 - (dates[index] as number))).toBeLessThanOrEqual(1);
     }
-    await broadcast.publishUntil(16.3);
+    await testStream.publishUntil(16.3);
     expect((await see()).periods.map(({ id }) => id)).toEqual(["1"]);
 
-    await broadcast.end();
+    await testStream.end();
     const ended = await see();
     const [period] = ended.periods;
     expect(ended.attributes.type).toBe("static");
@@ -170,7 +170,7 @@ describe("the DASH manifest of a live channel", () => {
     // As the playlists: those who watch come to the end, and the channel is idle.
     expect(codeOf(await get(url))).toEqual([404, "channel_idle"]);
     expect((await show(channel.id)).dash_url).toBe(null);
-    const next = await Broadcast.start(app, channel, { messages });
+    const next = await TestStream.start(app, channel, { messages });
     await next.publishUntil(2.3);
     expect((await manifestAt(url)).update).toContain(`/${next.stream.name}/`);
     expect(parsed(await get(update))).toEqual(ended);
@@ -178,10 +178,10 @@ describe("the DASH manifest of a live channel", () => {
 
   test("waits for the first segment of each track", async () => {
     const channel = await channelOf();
-    const broadcast = await Broadcast.start(app, channel, { messages });
+    const testStream = await TestStream.start(app, channel, { messages });
     const waiting = manifestAt("/live/stage/manifest.mpd");
-    await expect.poll(() => broadcast.waiting).toBe(1);
-    await broadcast.publishUntil(1.3);
+    await expect.poll(() => testStream.waiting).toBe(1);
+    await testStream.publishUntil(1.3);
     const got = await waiting;
     expect(parsed(got).periods[0]?.representations.map(({ segments }) => segments.length)).toEqual([1, 1]);
     expect(new LiveManifestValidator().see(got.text, got.url)).toEqual([]);
@@ -239,12 +239,12 @@ describe("the DASH manifest of a live channel", () => {
 
 describe("access to the DASH manifest", () => {
   test("of a signed channel needs a token for it, which the manifest passes on", async () => {
-    const { broadcast, url } = await live({ playback_policy: "signed" });
+    const { testStream, url } = await live({ playback_policy: "signed" });
     const token = new URL(url).searchParams.get("token");
     const other = await channelOf({ channel: "other", playback_policy: "signed" });
     const theirs = (await app.call("POST", `${LIVE_CHANNELS}/${other.id}/token`, { key, body: {} })).body.token;
     const root = "/live/stage";
-    const { name } = broadcast.stream;
+    const { name } = testStream.stream;
     expect(url).toMatch(/\/live\/stage\/manifest\.mpd\?token=/);
     for (const file of ["manifest.mpd", `${name}/manifest.mpd`, `${name}/time`]) {
       expect(codeOf(await get(`${root}/${file}`)), file).toEqual([403, "playback_token_required"]);
@@ -275,8 +275,8 @@ describe("access to the DASH manifest", () => {
     expect(idle.dash_url).toBe(null);
     expect(codeOf(await get("/live/idle/manifest.mpd"))).toEqual([404, "channel_idle"]);
     expect(codeOf(await get("/live/nothing/manifest.mpd"))).toEqual([404, "not_found"]);
-    const { channel, broadcast } = await live();
-    const { name } = broadcast.stream;
+    const { channel, testStream } = await live();
+    const { name } = testStream.stream;
     for (const file of [
       "Manifest.mpd",
       "manifest.mpd/x",

@@ -6,12 +6,12 @@ import { type TestApp, testApp } from "#test/support/app.ts";
 import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
 import { LiveValidator } from "#test/support/hls-live-validator.ts";
 import type { Message } from "#test/support/live/flv-reader.ts";
-import { Broadcast, broadcastSource, until } from "#test/support/live-broadcast.ts";
 import { codeOf, createChannel, type Got, getFrom, LIVE_BASE, LIVE_CHANNELS } from "#test/support/live-delivery.ts";
+import { streamSource, TestStream, until } from "#test/support/live-stream.ts";
 
 let messages: Message[];
 beforeAll(async () => {
-  messages = await broadcastSource(18);
+  messages = await streamSource(18);
 });
 
 let app: TestApp;
@@ -30,9 +30,9 @@ const channelOf = (fields?: Record<string, unknown>, owner = key) => createChann
 /** A channel that is live, with `seconds` of media. */
 async function live({ seconds = 7.3, dvrSeconds = 0, ...fields }: Record<string, unknown> & Sizes = {}) {
   const channel = await channelOf(fields);
-  const broadcast = await Broadcast.start(app, channel, { messages, dvrSeconds });
-  await broadcast.publishUntil(seconds);
-  return { channel, broadcast };
+  const testStream = await TestStream.start(app, channel, { messages, dvrSeconds });
+  await testStream.publishUntil(seconds);
+  return { channel, testStream };
 }
 type Sizes = { seconds?: number; dvrSeconds?: number };
 
@@ -51,12 +51,12 @@ const FOREVER = "max-age=31536000, immutable";
 
 describe("a live channel", () => {
   test("is delivered as it was published, in playlists that players accept", async () => {
-    const { channel, broadcast } = await live();
+    const { channel, testStream } = await live();
     const master = await get(channel.hls_url);
     expect([master.status, master.headers.get("content-type")]).toEqual([200, "application/vnd.apple.mpegurl"]);
     expect(master.headers.get("cache-control")).toBe("public, no-cache");
     expect(master.headers.get("access-control-allow-origin")).toBe("*");
-    const { name } = broadcast.stream;
+    const { name } = testStream.stream;
     const uris = urisIn(master);
     expect(uris.toSorted()).toEqual([`${name}/180p/live.m3u8`, `${name}/audio/live.m3u8`]);
     const playlists = new Map<string, Got>();
@@ -74,7 +74,7 @@ describe("a live channel", () => {
       expect([init.status, init.headers.get("content-type")]).toEqual([200, "video/mp4"]);
       expect(init.headers.get("cache-control")).toBe(`public, ${FOREVER}`);
       expect(init.bytes.toString("latin1", 4, 8)).toBe("ftyp");
-      const published = Buffer.concat(broadcast.fragments.get(uri.split("/")[1] as string) as Buffer[]);
+      const published = Buffer.concat(testStream.fragments.get(uri.split("/")[1] as string) as Buffer[]);
       const complete = segments.filter((segment) => segment.complete);
       expect(complete.length).toBeGreaterThanOrEqual(6);
       let parts = 0;
@@ -98,7 +98,7 @@ describe("a live channel", () => {
   });
 
   test("holds requests for what comes next, and answers them with it", async () => {
-    const { channel, broadcast } = await live({ seconds: 9.6, dvrSeconds: 60 });
+    const { channel, testStream } = await live({ seconds: 9.6, dvrSeconds: 60 });
     const start = await videoOf(channel.hls_url);
     const validator = new LiveValidator();
     expect(validator.see(start.text)).toEqual([]);
@@ -110,8 +110,8 @@ describe("a live channel", () => {
       ask("_HLS_msn=10&_HLS_part=1"),
       ask("_HLS_msn=11&_HLS_skip=YES"),
     ] as const;
-    await until(() => broadcast.waiting === 3);
-    await broadcast.publishUntil(10.3);
+    await until(() => testStream.waiting === 3);
+    await testStream.publishUntil(10.3);
     const part = await waiting[0];
     const next = await waiting[1];
     const segment = await get("00010.m4s", { from: start.url });
@@ -120,8 +120,8 @@ describe("a live channel", () => {
     expect(parseLivePlaylist(next.text).segments.find(({ number }) => number === 10)?.parts).toHaveLength(2);
     // Each such request is for one state of the playlist.
     expect(next.headers.get("cache-control")).toBe("public, max-age=6");
-    expect(broadcast.waiting).toBe(1);
-    await broadcast.publishUntil(11.3);
+    expect(testStream.waiting).toBe(1);
+    await testStream.publishUntil(11.3);
     const delta = await waiting[2];
     const full = await get(start.url);
     expect(parseLivePlaylist(delta.text).skipped).toBeGreaterThan(3);
@@ -129,26 +129,26 @@ describe("a live channel", () => {
   });
 
   test("refuses requests that no playlist announces", async () => {
-    const { channel, broadcast } = await live();
+    const { channel, testStream } = await live();
     const { url } = await videoOf(channel.hls_url);
     for (const query of ["_HLS_part=1", "_HLS_msn=x", "_HLS_msn=10", "_HLS_msn=1&_HLS_msn=2", "_HLS_skip=NO"])
       expect(codeOf(await get(`${url}?${query}`)), query).toEqual([400, "validation_failed"]);
     for (const name of ["00008.1.m4s", "00009.0.m4s", "00008.m4s", "00001.0.m4s", "99999999999.m4s"])
       expect(codeOf(await get(name, { from: url })), name).toEqual([404, "not_found"]);
-    expect(broadcast.waiting).toBe(0);
+    expect(testStream.waiting).toBe(0);
   });
 
   test("releases a request whose client disconnects", async () => {
-    const { channel, broadcast } = await live();
+    const { channel, testStream } = await live();
     const { url } = await videoOf(channel.hls_url);
     const gone = new AbortController();
     const asked = ["live.m3u8?_HLS_msn=9", "00008.0.m4s"].map((path) =>
       app.opened.server.fetch(new Request(new URL(path, url), { signal: gone.signal })),
     );
-    await until(() => broadcast.waiting === 2);
+    await until(() => testStream.waiting === 2);
     gone.abort();
     for (const response of asked) expect((await response).status).toBe(499);
-    expect(broadcast.waiting).toBe(0);
+    expect(testStream.waiting).toBe(0);
   });
 
   test("keeps segments that have left the playlist for as long as the playlist is, and no longer", async () => {
@@ -165,7 +165,7 @@ describe("a live channel", () => {
   });
 
   test("supports HEAD, ranges, conditions and compression", async () => {
-    const { channel, broadcast } = await live({ dvrSeconds: 60 });
+    const { channel, testStream } = await live({ dvrSeconds: 60 });
     const playlist = await videoOf(channel.hls_url);
     for (const name of ["00003.m4s", "00007.1.m4s", "init.mp4"]) {
       const from = playlist.url;
@@ -190,7 +190,7 @@ describe("a live channel", () => {
     expect(zipped.headers.get("content-encoding")).toBe("gzip");
     expect(gunzipSync(zipped.bytes).toString()).toBe(playlist.text);
     // The compressed text of one state is not sent for the next.
-    await broadcast.publishUntil(8.3);
+    await testStream.publishUntil(8.3);
     const later = await get(playlist.url, { headers: { "accept-encoding": "gzip" } });
     expect(gunzipSync(later.bytes).toString()).toBe((await get(playlist.url)).text);
     const requested = "authorization, x-statistics";
@@ -233,7 +233,7 @@ describe("a live channel", () => {
 
 describe("the current frame of a live channel", () => {
   test("is an image of the newest segment, in the wanted size and format", async () => {
-    const { channel, broadcast } = await live({ seconds: 2.3 });
+    const { channel, testStream } = await live({ seconds: 2.3 });
     const { thumbnail_url: url } = (await app.call("GET", `${LIVE_CHANNELS}/${channel.id}/playback`, { key })).body;
     const whole = await get(url);
     expect([whole.status, whole.headers.get("content-type")]).toEqual([200, "image/jpeg"]);
@@ -244,7 +244,7 @@ describe("the current frame of a live channel", () => {
     const png = await get(url.replace(".jpg", ".png"));
     expect(png.bytes.subarray(1, 4).toString()).toBe("PNG");
     // For some seconds it is the same, for all who ask.
-    await broadcast.publishUntil(3.3);
+    await testStream.publishUntil(3.3);
     const again = await get(url, { headers: { "if-none-match": whole.headers.get("etag") as string } });
     expect(again.status).toBe(304);
     expect(codeOf(await get(`${url}?width=1`))).toEqual([422, "validation_failed"]);
@@ -255,8 +255,8 @@ describe("the current frame of a live channel", () => {
     const channel = await channelOf({ channel: "quiet" });
     expect(codeOf(await get("/live/quiet/thumbnail.jpg"))).toEqual([404, "channel_idle"]);
     const audio = messages.filter((message) => (message.config ?? message.sample)?.kind === "audio");
-    const broadcast = await Broadcast.start(app, channel, { messages: audio });
-    await broadcast.publishUntil(0.5);
+    const testStream = await TestStream.start(app, channel, { messages: audio });
+    await testStream.publishUntil(0.5);
     expect((await get("/live/quiet/thumbnail.jpg")).status).toBe(404);
     const playback = await app.call("GET", `${LIVE_CHANNELS}/${channel.id}/playback`, { key });
     expect(playback.body.thumbnail_url).toBeNull();
@@ -267,13 +267,13 @@ describe("the current frame of a live channel", () => {
 
 describe("access to a live channel", () => {
   test("that is signed needs a token for it, which its playlists pass on", async () => {
-    const { channel, broadcast } = await live({ playback_policy: "signed" });
+    const { channel, testStream } = await live({ playback_policy: "signed" });
     const playback = async (id: number) => (await app.call("GET", `${LIVE_CHANNELS}/${id}/playback`, { key })).body;
     const { hls_url, token } = await playback(channel.id);
     const other = await channelOf({ channel: "other", playback_policy: "signed" });
     const theirs = (await app.call("POST", `${LIVE_CHANNELS}/${other.id}/token`, { key, body: {} })).body.token;
     const root = `/live/stage`;
-    const inside = `${broadcast.stream.name}/180p`;
+    const inside = `${testStream.stream.name}/180p`;
     for (const file of ["master.m3u8", `${inside}/live.m3u8`, `${inside}/init.mp4`, `${inside}/00007.m4s`]) {
       expect(codeOf(await get(`${root}/${file}`)), file).toEqual([403, "playback_token_required"]);
       for (const wrong of [`${root}/${file}?token=${theirs}`, `${root}/~${theirs}/${file}`, `${root}/~x.y.z/${file}`])
@@ -287,7 +287,7 @@ describe("access to a live channel", () => {
       const master = await get(start);
       for (const uri of urisIn(master)) {
         const playlist = await get(uri, { from: master.url });
-        expect(playlist.url).toBe(`${LIVE_BASE}${root}/~${token}/${uri.slice(uri.indexOf(broadcast.stream.name))}`);
+        expect(playlist.url).toBe(`${LIVE_BASE}${root}/~${token}/${uri.slice(uri.indexOf(testStream.stream.name))}`);
         for (const file of urisIn(playlist).filter((each) => !each.endsWith("8.0.m4s")))
           expect((await get(file, { from: playlist.url })).status, file).toBe(200);
       }
@@ -311,7 +311,7 @@ describe("access to a live channel", () => {
     for (const url of urls) expect((await get(url)).status).toBe(200);
     await app.call("DELETE", `${LIVE_CHANNELS}/${channel.id}`, { key });
     expect(await codes()).toEqual(urls.map(() => [404, "not_found"]));
-    // The next channel of that name has other broadcasts.
+    // The next channel of that name has other streams.
     await channelOf();
     expect(await codes()).toEqual([[404, "channel_idle"], ...urls.slice(1).map(() => [404, "not_found"])]);
   });
@@ -326,13 +326,13 @@ describe("access to a live channel", () => {
       expect(codeOf(await get(url))).toEqual([404, "not_found"]);
   });
 
-  test("reaches no other file, broadcast or channel", async () => {
-    const { broadcast } = await live();
+  test("reaches no other file, stream or channel", async () => {
+    const { testStream } = await live();
     const other = await app.tenant();
     const foreign = await channelOf({ channel: "foreign" }, await app.key(other.id));
-    const beside = await Broadcast.start(app, foreign, { messages });
+    const beside = await TestStream.start(app, foreign, { messages });
     await beside.publishUntil(2.3);
-    const { name } = broadcast.stream;
+    const { name } = testStream.stream;
     const up = "..%2f..%2f..%2f..%2f..%2fetc%2fpasswd";
     for (const path of [
       "",
@@ -366,29 +366,29 @@ describe("access to a live channel", () => {
   });
 });
 
-describe("a broadcast", () => {
+describe("a stream", () => {
   test("that is interrupted is answered early, and not from caches", async () => {
-    const { channel, broadcast } = await live();
+    const { channel, testStream } = await live();
     const { url } = await videoOf(channel.hls_url);
     const waiting = get(`${url}?_HLS_msn=8&_HLS_part=0`);
-    await until(() => broadcast.waiting === 1);
-    broadcast.stream.timeline.interrupted();
+    await until(() => testStream.waiting === 1);
+    testStream.stream.timeline.interrupted();
     const early = await waiting;
     expect([early.status, early.headers.get("cache-control")]).toEqual([200, "public, no-cache"]);
     expect(parseLivePlaylist(early.text).hasTrailingDiscontinuity).toBe(true);
   });
 
   test("that has ended is played to its end by those who watch; its channel is idle", async () => {
-    const { channel, broadcast } = await live();
+    const { channel, testStream } = await live();
     const { url } = await videoOf(channel.hls_url);
     const waiting = get(`${url}?_HLS_msn=9`);
-    await until(() => broadcast.waiting === 1);
-    await broadcast.end();
+    await until(() => testStream.waiting === 1);
+    await testStream.end();
     const ended = await waiting;
     expect(parseLivePlaylist(ended.text).isEnded).toBe(true);
     for (const uri of urisIn(ended)) expect((await get(uri, { from: url })).status, uri).toBe(200);
     expect(codeOf(await get(channel.hls_url))).toEqual([404, "channel_idle"]);
-    const next = await Broadcast.start(app, channel, { messages });
+    const next = await TestStream.start(app, channel, { messages });
     await next.publishUntil(2.3);
     expect((await get(channel.hls_url)).text).toContain(`${next.stream.name}/180p/live.m3u8`);
     expect((await get(url)).status).toBe(200);

@@ -2,12 +2,12 @@ import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import type { Message } from "#test/support/live/flv-reader.ts";
-import { Broadcast, broadcastSource } from "#test/support/live-broadcast.ts";
+import { streamSource, TestStream } from "#test/support/live-stream.ts";
 
 const path = "/api/v1/live/channels";
 let messages: Message[];
 beforeAll(async () => {
-  messages = await broadcastSource(3);
+  messages = await streamSource(3);
 });
 
 let app: TestApp;
@@ -34,7 +34,7 @@ test("a channel has the URLs for encoders, with the host of the base URL", async
   });
 });
 
-describe("the fields of a channel for broadcasts", () => {
+describe("the fields of a channel for streams", () => {
   const DEFAULTS = {
     record: true,
     dvr_seconds: 3600,
@@ -147,9 +147,9 @@ describe("the state of a channel", () => {
     const { body: beside } = await create({ channel: "beside" });
     const hls_url = "http://vodbox.test/live/stage/master.m3u8";
     expect(made).toMatchObject({ ...IDLE, hls_url });
-    const broadcast = await Broadcast.start(app, made, { messages });
+    const testStream = await TestStream.start(app, made, { messages });
     const dash_url = "http://vodbox.test/live/stage/manifest.mpd";
-    const startedAt = new Date(broadcast.stream.startedAt).toISOString();
+    const startedAt = new Date(testStream.stream.startedAt).toISOString();
     const live = { status: "live", started_at: startedAt, viewers: 0, hls_url, dash_url };
     expect(await read(made.id)).toMatchObject(live);
     expect((await app.call("GET", path, { key })).body).toEqual([
@@ -158,17 +158,17 @@ describe("the state of a channel", () => {
     ]);
     const renamed = await app.call("PATCH", `${path}/${made.id}`, { key, body: { name: "Stage" } });
     expect(renamed.body).toMatchObject({ name: "Stage", ...live });
-    await broadcast.end();
+    await testStream.end();
     expect(await read(made.id)).toMatchObject(IDLE);
-    const again = await Broadcast.start(app, made, { messages });
+    const again = await TestStream.start(app, made, { messages });
     expect((await read(made.id)).started_at).toBe(new Date(again.stream.startedAt).toISOString());
     expect((await app.call("GET", path, { key })).body).toHaveLength(2);
   });
 
   test("is that of this channel, not of an earlier one of the same name", async () => {
     const { body: first } = await create({ channel: "stage" });
-    const broadcast = await Broadcast.start(app, first, { messages });
-    broadcast.stream.viewers.see("someone", app.opened.app.clock.now());
+    const testStream = await TestStream.start(app, first, { messages });
+    testStream.stream.viewers.see("someone", app.opened.app.clock.now());
     await app.call("DELETE", `${path}/${first.id}`, { key });
     const { body: second } = await create({ channel: "stage" });
     expect(await read(second.id)).toMatchObject(IDLE);
@@ -181,16 +181,16 @@ describe("playback of a channel", () => {
     const { body: made } = await create({ channel: "stage", playback_policy: "signed" });
     const ask = (query = "") => app.call("GET", `${path}/${made.id}/playback${query}`, { key });
     expectError(await ask(), 422, "channel_idle");
-    const broadcast = await Broadcast.start(app, made, { messages });
+    const testStream = await TestStream.start(app, made, { messages });
     expect((await ask()).body.renditions).toEqual([]);
-    await broadcast.publishUntil(2.3);
+    await testStream.publishUntil(2.3);
     const { status, body } = await ask();
     expect(status).toBe(200);
     expect(body).toEqual({
       channel_id: made.id,
       channel: "stage",
       playback_policy: "signed",
-      started_at: new Date(broadcast.stream.startedAt).toISOString(),
+      started_at: new Date(testStream.stream.startedAt).toISOString(),
       hls_url: `http://vodbox.test/live/stage/master.m3u8?token=${body.token}`,
       embed_url: `http://vodbox.test/embed/live/stage?token=${body.token}`,
       dash_url: `http://vodbox.test/live/stage/manifest.mpd?token=${body.token}`,
@@ -222,7 +222,7 @@ describe("playback of a channel", () => {
 
     const open = await app.call("PATCH", `${path}/${made.id}`, { key, body: { playback_policy: "public" } });
     expect((await ask()).body.hls_url).toBe(open.body.hls_url);
-    await broadcast.end();
+    await testStream.end();
     expectError(await ask(), 422, "channel_idle");
     await app.call("DELETE", `${path}/${made.id}`, { key });
     expectError(await ask(), 409, "channel_revoked");

@@ -74,7 +74,7 @@ describe("the state of a channel", () => {
     expect(await stateOf()).toEqual(idle);
   });
 
-  test("is known for broadcasts of other servers, and follows the newest one", async () => {
+  test("is known for streams of other servers, and follows the newest one", async () => {
     const made = await channel();
     const stream = received(made, "one");
     await recorded(made, "one");

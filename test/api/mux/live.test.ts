@@ -8,7 +8,7 @@ import { toMuxStream } from "#features/mux/live/record.ts";
 import { liveStreams } from "#storage/db/schema.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { readyAsset } from "#test/support/flow.ts";
-import { Broadcast, broadcastSource } from "#test/support/live-broadcast.ts";
+import { streamSource, TestStream } from "#test/support/live-stream.ts";
 import { muxClient, refusal } from "#test/support/mux/client.ts";
 import { recordedStream } from "#test/support/received-stream.ts";
 
@@ -88,12 +88,12 @@ describe("a live stream", () => {
     await mux.video.liveStreams.enable(made.id);
     expect(await publish("app", made.stream_key)).toMatchObject({ accepted: true });
     await mux.video.liveStreams.complete(made.id);
-    const broadcast = await Broadcast.start(app, await native(), { messages: await broadcastSource(1) });
+    const testStream = await TestStream.start(app, await native(), { messages: await streamSource(1) });
     expect([await withStatus("active"), await withStatus("idle")]).toEqual([[made.id], []]);
     await mux.video.liveStreams.complete(made.id);
-    const known = await channelCache(app.opened.app).find(broadcast.stream.channel);
-    const reason = (fields: object, now: number) => reasonToEnd({ ...broadcast.stream, ...fields }, known, now);
-    const { startedAt } = broadcast.stream;
+    const known = await channelCache(app.opened.app).find(testStream.stream.channel);
+    const reason = (fields: object, now: number) => reasonToEnd({ ...testStream.stream, ...fields }, known, now);
+    const { startedAt } = testStream.stream;
     expect(reason({}, startedAt)).toMatch(/was ended/);
     expect(reason({ name: "another" }, startedAt + 599_999)).toBeNull();
     expect(reason({ name: "another" }, startedAt + 600_000)).toMatch(/duration/);
@@ -190,8 +190,8 @@ describe("a live stream", () => {
     const made = await mux.video.liveStreams.create({ playback_policies: ["public"] });
     const open = made.playback_ids?.[0]?.id as string;
     const channel = (await app.call("GET", `/api/v1/live/channels/${made.id}`, { key })).body;
-    const broadcast = await Broadcast.start(app, channel, { messages: await broadcastSource(4) });
-    await broadcast.publishUntil(2.3);
+    const testStream = await TestStream.start(app, channel, { messages: await streamSource(4) });
+    await testStream.publishUntil(2.3);
     const follow = async (path: string) => {
       const first = await app.call("GET", path);
       if (first.status !== 302) return first.status;

@@ -1,4 +1,3 @@
-import { broadcast, broadcastJumps } from "./broadcast.ts";
 import { chains } from "./chains.ts";
 import { containers } from "./containers.ts";
 import { edits } from "./edits.ts";
@@ -10,6 +9,7 @@ import { recorders } from "./recorders.ts";
 import { reports } from "./reports.ts";
 import { sounds } from "./sounds.ts";
 import type { Source } from "./source.ts";
+import { television, televisionJumps } from "./television.ts";
 import { timing } from "./timing.ts";
 
 /** What people upload: each row is a source that the system's ffmpeg makes, with what becomes of it. */
@@ -19,11 +19,11 @@ export const corpus: readonly Source[] = [
   ...sounds,
   ...pictures,
   ...faults,
-  ...broadcast,
+  ...television,
   ...indexes,
   ...recorders,
   ...edits,
-  ...broadcastJumps,
+  ...televisionJumps,
   ...chains,
   ...implicitAac,
   ...reports,

@@ -254,7 +254,7 @@ const transport: Source[] = [
   {
     ...common,
     name: "packets of 204 bytes",
-    family: "Broadcasts",
+    family: "Television",
     ending: "ts",
     from: edited([...both(), ...codecs("ts")], (data) =>
       Buffer.concat(
@@ -268,28 +268,28 @@ const transport: Source[] = [
   {
     ...common,
     name: "AAC in LATM",
-    family: "Broadcasts",
+    family: "Television",
     ending: "ts",
     from: [...both(), ...codecs("ts"), "-mpegts_flags", "latm"],
   },
   {
     ...common,
     name: "Opus",
-    family: "Broadcasts",
+    family: "Television",
     ending: "ts",
     from: [...both(), ...x264, ...opus],
   },
   {
     ...common,
     name: "the first packet is cut",
-    family: "Broadcasts",
+    family: "Television",
     ending: "ts",
     from: edited([...both(), ...codecs("ts")], (data) => Buffer.concat([Buffer.alloc(1000, 3), data])),
   },
   {
     ...common,
     name: "video that begins 3 s after the audio",
-    family: "Broadcasts",
+    family: "Television",
     ending: "ts",
     seconds: 7,
     beeps: from(0, 7),
@@ -299,7 +299,7 @@ const transport: Source[] = [
   {
     ...common,
     name: "a service of 5.1 and one of stereo",
-    family: "Broadcasts",
+    family: "Television",
     ending: "ts",
     tracks: 2,
     from: [...both(), ...beeping({ layout: "5.1" }), ...words("-map 0 -map 1 -map 2"), ...x264, ...words("-c:a ac3")],
@@ -348,7 +348,7 @@ const music: Source[] = [
   },
   {
     ...alone,
-    name: "WAV with broadcast data",
+    name: "WAV with a bext chunk",
     family: "Audio alone",
     ending: "wav",
     from: [...beeping({ rate: 96_000 }), ...words("-c:a pcm_s24le -write_bext 1 -metadata description=x")],

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { readPartName } from "#live/playlists/names.ts";
 import { sharedBrowser, untilPlayed, visit } from "#test/support/browser/browser.ts";
-import { newTimeline, publish, serveBroadcast, sourceTracks } from "./live-broadcast.ts";
+import { newTimeline, publish, serveStream, sourceTracks } from "./served-stream.ts";
 
 const HLS_JS = fileURLToPath(new URL("../../../node_modules/hls.js/dist/hls.min.js", import.meta.url));
 const SECONDS = 12;
@@ -17,10 +17,10 @@ const PAGE = `<!doctype html><link rel="icon" href="data:,"><video muted autopla
   hls.attachMedia(document.querySelector("video"));
 </script>`;
 
-test("hls.js plays a live broadcast in parts, through an interruption and to its end", async () => {
+test("hls.js plays a live stream in parts, through an interruption and to its end", async () => {
   const tracks = await sourceTracks(SECONDS);
   const timeline = newTimeline();
-  const { url, requests } = await serveBroadcast(timeline, tracks, { "/": PAGE, "/hls.js": readFileSync(HLS_JS) });
+  const { url, requests } = await serveStream(timeline, tracks, { "/": PAGE, "/hls.js": readFileSync(HLS_JS) });
   const browser = await sharedBrowser("--autoplay-policy=no-user-gesture-required");
   const published = publish(timeline, tracks, INTERRUPTION);
   const { page } = await visit(browser, url);

@@ -8,7 +8,7 @@ import { nightly } from "#test/support/nightly.ts";
 import { lineOf } from "#test/support/process.ts";
 import { axeFaults } from "./axe.ts";
 import { ask, customersPage, until } from "./element.ts";
-import { newTimeline, publish, serveBroadcast, sourceTracks } from "./live-broadcast.ts";
+import { newTimeline, publish, serveStream, sourceTracks } from "./served-stream.ts";
 
 const SECONDS = 20;
 
@@ -52,7 +52,7 @@ const end = (more: Partial<State> = {}) =>
 
 const ANY_ORIGIN = { "access-control-allow-origin": "*" };
 
-/** Answers requests for the channel: its state is `state`, its media are those of a broadcast. Returns the former. */
+/** Answers requests for the channel: its state is `state`, its media are those of a stream. Returns the former. */
 async function stage(page: Page, media?: string): Promise<{ states: number[] }> {
   const seen: { states: number[] } = { states: [] };
   const headers = ANY_ORIGIN;
@@ -194,7 +194,7 @@ const short = () => tracks.map((track) => ({ ...track, fragments: track.fragment
 describe("the watch page of a channel", () => {
   test("loads nothing of a stream that has begun before its viewer presses play", async () => {
     const timeline = newTimeline();
-    const { url, requests } = await serveBroadcast(timeline, short());
+    const { url, requests } = await serveStream(timeline, short());
     const published = publish(timeline, short());
     const seen = await visit(browser, "about:blank");
     const { states } = await stage(seen.page, url);
@@ -218,7 +218,7 @@ describe("<svc-player live> on another site", () => {
     "returns from a recording that was not played to the next stream; otherwise it offers the stream",
     async () => {
       const timeline = newTimeline();
-      const { url } = await serveBroadcast(timeline, tracks);
+      const { url } = await serveStream(timeline, tracks);
       const seen = await visit(browser, await customersPage(element("muted")));
       await stage(seen.page, url);
       end({ started_at: "2026-01-01T00:00:00.000Z", recording: { id: recording } });
@@ -245,7 +245,7 @@ describe("<svc-player live> on another site", () => {
 
   nightly("opens a stream again that could not be loaded", async () => {
     const timeline = newTimeline();
-    const { url } = await serveBroadcast(timeline, short());
+    const { url } = await serveStream(timeline, short());
     const seen = await visit(browser, await customersPage(element("autoplay")));
     goLive();
     await stage(seen.page, url);
@@ -260,7 +260,7 @@ describe("<svc-player live> on another site", () => {
 
   nightly("is accessible while it waits and while it is live", async () => {
     const timeline = newTimeline();
-    const { url } = await serveBroadcast(timeline, short());
+    const { url } = await serveStream(timeline, short());
     const seen = await visit(browser, await customersPage(element("muted")));
     await stage(seen.page, url);
     await seen.page.reload();

@@ -9,7 +9,7 @@ import { startRtmp } from "#test/support/live/rtmp-recorder.ts";
 import { startSrt } from "#test/support/live/srt-recorder.ts";
 import { signalAudio, signalVideo } from "#test/support/live/whip-media.ts";
 import { ffprobe } from "#test/support/media/sources.ts";
-import { expectOneBroadcast, untilFinished } from "./one-broadcast.ts";
+import { expectOneStream, untilFinished } from "./one-stream.ts";
 import { signalsOf } from "./whip-server.ts";
 
 /** Audio that encoders send and players do not all decode becomes AAC, in sync with the video. */
@@ -71,7 +71,7 @@ test.each(rows(ROWS, 3))("$what", async ({ protocol, audio, rate, isBusy }) => {
   expect([code, publisher.stderr()]).toEqual([0, ""]);
   await untilFinished(watched);
   expect(log.filter(({ level }) => level !== "info")).toEqual([]);
-  await expectOneBroadcast(watched, { seconds: SECONDS });
+  await expectOneStream(watched, { seconds: SECONDS });
   const [stream] = watched.streams;
   const recording = join(watched.folder, `${stream?.name}.recording`, stream?.finished?.manifest ?? "");
   const fields = ["-select_streams", "a", "-show_entries", "stream=codec_name,sample_rate,channels", "-of", "csv=p=0"];

@@ -121,7 +121,7 @@ test("a wrong key is refused, and a second publisher too", async () => {
   expect(readdirSync(join(server.dataDir, "live"))).toHaveLength(1);
 });
 
-test("a broadcast ends by request, without waiting for its publisher, and a disabled channel has none", async () => {
+test("a stream ends by request, without waiting for its publisher, and a disabled channel has none", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
   const path = `/api/v1/live/channels/${channel.id}`;

@@ -7,9 +7,9 @@ import { watchedGateway } from "#test/support/live/live-watcher.ts";
 import { messagesFrom, PUBLISHERS, type Publisher, rtmpBytes } from "#test/support/live/publishers.ts";
 import { command, message, RtmpClient } from "#test/support/live/rtmp-client.ts";
 import { startRtmp } from "#test/support/live/rtmp-recorder.ts";
-import { expectOneBroadcast, untilFinished } from "./one-broadcast.ts";
+import { expectOneStream, untilFinished } from "./one-stream.ts";
 
-/** Every publisher of RTMP in the table is one broadcast and one recording. */
+/** Every publisher of RTMP in the table is one stream and one recording. */
 
 const DATA = 18;
 const metadataBytes = (values: Record<string, number>) =>
@@ -39,5 +39,5 @@ async function expectPublished(publisher: Publisher, requireSpace?: () => Promis
     if (index === connections.length - 1) await client.closed;
   }
   await untilFinished(watched);
-  await expectOneBroadcast(watched, { seconds, expected, sent: connections.flat() });
+  await expectOneStream(watched, { seconds, expected, sent: connections.flat() });
 }

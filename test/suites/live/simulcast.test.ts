@@ -17,7 +17,7 @@ import { nightly } from "#test/support/nightly.ts";
 import { lineOf } from "#test/support/process.ts";
 import { receiver } from "#test/support/receiver.ts";
 
-/** Broadcasts that are sent to other servers, with servers as an operator starts them. */
+/** Streams that are sent to other servers, with servers as an operator starts them. */
 
 const LOCAL = { VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" };
 type Target = {
@@ -273,7 +273,7 @@ test("a name that resolves to a private address is refused at the connection", a
   expect(connections()).toBe(0);
 });
 
-nightly("the deletion of a target and the end of the broadcast close its connection", async () => {
+nightly("the deletion of a target and the end of the stream close its connection", async () => {
   const source = await liveServer({ env: LOCAL });
   const channel = await newChannel(source);
   const copy = await receivingServer();
@@ -291,7 +291,7 @@ nightly("the deletion of a target and the end of the broadcast close its connect
   expect(publisher.child.exitCode).toBe(null);
 });
 
-nightly("a target that stops reading loses frames; the broadcast and its memory do not notice", async () => {
+nightly("a target that stops reading loses frames; the stream and its memory do not notice", async () => {
   const source = await liveServer({ env: LOCAL });
   const channel = await newChannel(source);
   const { port } = await silentServer({ accepts: true });

@@ -5,9 +5,9 @@ import { watchedGateway } from "#test/support/live/live-watcher.ts";
 import { SrtClient } from "#test/support/live/srt-client.ts";
 import { SRT_PUBLISHERS, transportStreamsOf } from "#test/support/live/srt-publishers.ts";
 import { startSrt } from "#test/support/live/srt-recorder.ts";
-import { expectOneBroadcast, untilFinished } from "./one-broadcast.ts";
+import { expectOneStream, untilFinished } from "./one-stream.ts";
 
-/** Every publisher of SRT in the table is one broadcast and one recording, or is rejected with the reason. */
+/** Every publisher of SRT in the table is one stream and one recording, or is rejected with the reason. */
 
 test.each(rows(SRT_PUBLISHERS, 3))("$what", async (publisher) => {
   const { seconds, expected, rejected } = publisher;
@@ -31,5 +31,5 @@ test.each(rows(SRT_PUBLISHERS, 3))("$what", async (publisher) => {
   }
   await untilFinished(watched);
   expect(log.filter(({ level }) => level !== "info")).toEqual([]);
-  await expectOneBroadcast(watched, { seconds, expected, sent });
+  await expectOneStream(watched, { seconds, expected, sent });
 });

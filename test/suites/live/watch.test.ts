@@ -38,7 +38,7 @@ test("a signed channel is watched while it is live, in parts and in segments, un
   expect((await bytesOf(new URL(uri, video).href, range)).equals(part)).toBe(true);
   expect((await read("")).viewers).toBe(1);
 
-  // A player that knows nothing of parts, until the end of the broadcast.
+  // A player that knows nothing of parts, until the end of the stream.
   const entries = ["-count_packets", "-show_entries", "stream=codec_type,nb_read_packets", "-of", "csv=p=0"];
   const [frames, faults, dashFaults] = await Promise.all([
     ffprobe("-live_start_index", "0", ...entries, url),

@@ -23,7 +23,7 @@ const publishing = ({ base, channel, key }: Endpoint) => `(async () => {
   return response.status;
 })()`;
 
-test("Chromium publishes its camera and microphone, and closing the connection ends the broadcast", async () => {
+test("Chromium publishes its camera and microphone, and closing the connection ends the stream", async () => {
   const [server, browser] = await Promise.all([whipServer(), sharedBrowser(...FAKE_DEVICES)]);
   const channel = await whipChannel(server);
   const { page } = await visit(browser, `${server.base}/healthz`);
@@ -34,7 +34,7 @@ test("Chromium publishes its camera and microphone, and closing the connection e
   ).not.toMatch(/corrupt|error while decoding/);
   expect((await shown(server, channel)).health.warnings).toEqual([]);
   await page.evaluate("peer.close()");
-  // A connection that is lost would wait for 30 s, with the broadcast.
+  // A connection that is lost would wait for 30 s, with the stream.
   await untilStatus(server, channel, "idle");
   expect(server.stderr() + server.stdout()).toMatch(/"end":"unpublished".*"a publish has ended"/);
   const [recording] = await recordingsOf(server, channel);

@@ -7,10 +7,10 @@ import { watchedGateway } from "#test/support/live/live-watcher.ts";
 import { type Exchange, WhipClient } from "#test/support/live/whip-client.ts";
 import { mediaOf, WHIP_PUBLISHERS } from "#test/support/live/whip-publishers.ts";
 import { binaries } from "#test/support/media/sources.ts";
-import { expectOneBroadcast, untilFinished } from "./one-broadcast.ts";
+import { expectOneStream, untilFinished } from "./one-stream.ts";
 import { signalsOf } from "./whip-server.ts";
 
-/** Every publisher of WHIP in the table is one broadcast and one recording. */
+/** Every publisher of WHIP in the table is one stream and one recording. */
 
 const CHANNEL = "stage";
 
@@ -58,7 +58,7 @@ test.each(rows(WHIP_PUBLISHERS, 2))("$what", async (publisher) => {
   }
   await untilFinished(watched);
   expect(problems).toEqual([]);
-  await expectOneBroadcast(watched, { seconds, expected });
+  await expectOneStream(watched, { seconds, expected });
   if (publisher.video === null || publisher.audio === false) return;
   const [stream] = watched.streams;
   const recording = join(watched.folder, `${stream?.name}.recording`, stream?.finished?.manifest ?? "");

@@ -94,7 +94,7 @@ test("a server without WHIP has no such address, and none in its channels", asyn
   expect((await sendOffer(channel.endpoint, offerOf(FINGERPRINT))).status).toBe(404);
 });
 
-test("a publisher that loses its connection comes back into the same broadcast, and a second one is refused or takes over", async () => {
+test("a publisher that loses its connection comes back into the same stream, and a second one is refused or takes over", async () => {
   const [server, video, audio] = await Promise.all([whipServer(), videoOf(signalVideo(40)), audioOf(signalAudio(40))]);
   const channel = await whipChannel(server);
   const first = await WhipClient.connect(channel.endpoint);

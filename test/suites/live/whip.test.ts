@@ -51,7 +51,7 @@ const frameTimes = async (url: string) => {
   return lines.map((line) => Number.parseFloat(line)).sort((one, other) => one - other);
 };
 
-nightly("a size that changes stays one broadcast and one recording", async () => {
+nightly("a size that changes stays one stream and one recording", async () => {
   const [server, small, large] = await Promise.all([
     whipServer(),
     videoOf(["-f", "lavfi", "-i", "testsrc2=s=640x360:r=30:d=6"]),

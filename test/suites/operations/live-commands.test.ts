@@ -42,7 +42,7 @@ test("live channels are created, listed, given keys and tokens, and revoked; the
   expect(listed).not.toContain(again.stream_key);
 });
 
-test("a channel's fields for broadcasts are set, changed and shown", async () => {
+test("a channel's fields for streams are set, changed and shown", async () => {
   const server = await startServer(emptyFolder(), { env: { VODBOX_ADMIN_TOKEN: "" } });
   const at = ["--data", server.dataDir];
   const live = (...args: string[]) => ["admin", "live", ...args, ...at];

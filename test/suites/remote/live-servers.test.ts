@@ -97,7 +97,7 @@ test("a server delivers a stream that another one receives, with the same segmen
   const behind = Date.now() - ((last?.date ?? 0) + (last?.complete?.durationSeconds ?? 0) * 1000);
   // A segment that has just begun, a second until it is read; the rest is for a busy machine.
   expect(behind).toBeLessThan(30_000);
-  // The first requests came late, so this is the whole broadcast.
+  // The first requests came late, so this is the whole stream.
   const same = async (other = b) => {
     for (const path of [video, audio]) {
       const there = await listAt(other, path);

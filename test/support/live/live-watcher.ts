@@ -24,7 +24,7 @@ const CHANNEL: PublishedChannel = {
   isEncoded: false,
 };
 
-/** A broadcast as its viewers see it. */
+/** A stream as its viewers see it. */
 export type Watched = {
   name: string;
   timeline: LiveTimeline;
@@ -148,7 +148,7 @@ export function watchedGateway(
   return { gateway, folder, streams, log };
 }
 
-/** The only broadcast, which has ended, with its recording. */
+/** The only stream, which has ended, with its recording. */
 export function onlyStream(streams: readonly Watched[]): Watched & { finished: FinishedRecording } {
   expect(streams).toHaveLength(1);
   const [stream] = streams as [Watched];

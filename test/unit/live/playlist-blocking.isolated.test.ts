@@ -166,7 +166,7 @@ describe("a blocking request", () => {
     expect(await Promise.all(two.map(outcome))).toEqual(["done", "done"]);
   });
 
-  test("of the end of a broadcast is answered with it", async () => {
+  test("of the end of a stream is answered with it", async () => {
     const feed = new Feed(timelineOf());
     feed.segments(3);
     const waiting = ask(feed, "_HLS_msn=4&_HLS_part=1");
@@ -176,7 +176,7 @@ describe("a blocking request", () => {
     expect(await outcome(ask(feed, "_HLS_msn=99"))).toBe("done");
   });
 
-  test("for a track without media fails at the end of the broadcast", async () => {
+  test("for a track without media fails at the end of the stream", async () => {
     const feed = new Feed(timelineOf());
     const waiting = ask(feed, "");
     const master = handled(feed.timeline.waitForMultivariantPlaylist());

@@ -14,7 +14,7 @@ import { ffmpeg, ffprobe } from "#test/support/media/sources.ts";
 
 const SECONDS = 8;
 const FRAMES_PER_SECOND = 25;
-/** How many segments the broadcast may be ahead of the player. */
+/** How many segments the stream may be ahead of the player. */
 const AHEAD = 3;
 
 /** 8 s of video and audio in segments of 1 s, and the durations of the segments. */
@@ -51,7 +51,7 @@ async function packets(file: string, stream: "v" | "a"): Promise<number> {
   return Number((await ffprobe("-select_streams", stream, "-count_packets", ...shown, file)).split("\n")[0]);
 }
 
-/** Serves a broadcast as a server does. `sent`: the segments that a player has read. */
+/** Serves a stream as a server does. `sent`: the segments that a player has read. */
 async function serve(feed: Feed, folder: string): Promise<{ url: string; sent: Set<string> }> {
   const sent = new Set<string>();
   const server = createServer(async (request, response) => {
@@ -78,7 +78,7 @@ async function serve(feed: Feed, folder: string): Promise<{ url: string; sent: S
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/master.m3u8`, sent };
 }
 
-test("ffmpeg plays a live broadcast from its first frame to its last", async () => {
+test("ffmpeg plays a live stream from its first frame to its last", async () => {
   const { folder, durations } = await source();
   const feed = new Feed(timelineOf({ segmentTargetSeconds: 1 }));
   const { url, sent } = await serve(feed, folder);

@@ -54,7 +54,7 @@ const scenario = fc.record({
   steps: fc.array(step, { minLength: 10, maxLength: 40 }),
 });
 
-test("playlists of random broadcasts obey the rules, and delta updates equal the full playlist", () => {
+test("playlists of random streams obey the rules, and delta updates equal the full playlist", () => {
   fc.assert(
     fc.property(scenario, ({ dvrSeconds, first, partSeconds, steps }) => {
       const feed = new Feed(timelineOf({ dvrSeconds }), ["720p", "480p", "audio"], first);

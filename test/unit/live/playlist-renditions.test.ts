@@ -7,7 +7,7 @@ import { STARTED_AT, timelineOf } from "#test/support/live-feed.ts";
 
 const BYTES = 1000;
 
-function broadcast(): LiveTimeline {
+function newStream(): LiveTimeline {
   const timeline = timelineOf({ segmentTargetSeconds: 1 });
   timeline.init({ track: "720p", kind: "video", codec: "avc1.64001f", width: 1280, height: 720 });
   return timeline;
@@ -42,7 +42,7 @@ const reconnect = (timeline: LiveTimeline) => {
 };
 
 test("a rendition that begins after a reconnect counts the discontinuity before it", () => {
-  const timeline = broadcast();
+  const timeline = newStream();
   segments(timeline, "720p", 1, 3);
   reconnect(timeline);
   segments(timeline, "720p", 4, 5);
@@ -55,7 +55,7 @@ test("a rendition that begins after a reconnect counts the discontinuity before 
 });
 
 test("a rendition that is behind has the discontinuity where the publisher's track has it", () => {
-  const timeline = broadcast();
+  const timeline = newStream();
   begin(timeline);
   segments(timeline, "720p", 1, 3);
   segments(timeline, "360p", 1, 2);
@@ -75,7 +75,7 @@ test("a rendition that is behind has the discontinuity where the publisher's tra
 });
 
 test("a gap replaces an open segment, and is only where the publisher's track has a segment", async () => {
-  const timeline = broadcast();
+  const timeline = newStream();
   begin(timeline);
   segments(timeline, "720p", 1, 2);
   segments(timeline, "360p", 1);
@@ -98,7 +98,7 @@ test("a gap replaces an open segment, and is only where the publisher's track ha
 });
 
 test("a rendition is listed while it is encoded", async () => {
-  const timeline = broadcast();
+  const timeline = newStream();
   begin(timeline);
   segments(timeline, "720p", 1, 2);
   const names = async () => (await timeline.waitForMultivariantPlaylist()).text.match(/^\d+p/gm);
@@ -115,7 +115,7 @@ test("a rendition is listed while it is encoded", async () => {
 });
 
 test("another server continues with a rendition that is behind, from the first segment that it lists of the publisher", async () => {
-  const timeline = broadcast();
+  const timeline = newStream();
   begin(timeline);
   segments(timeline, "720p", 1, 3);
   segments(timeline, "360p", 2);

@@ -28,14 +28,14 @@ const RENDITIONS = [
   { name: "90p", width: 160, height: 90 },
 ].map((size) => ({ ...size, maxBitrate: 200_000, buffer: 300_000, crf: 30 }));
 
-type Broadcast = { folder: string; timeline: LiveTimeline; source: SourceSegments };
-let broadcast: Broadcast;
+type PublishedStream = { folder: string; timeline: LiveTimeline; source: SourceSegments };
+let published: PublishedStream;
 /** What an encoder sends of all of it, and of what begins with segment 3. */
 let output: Buffer;
 let later: Buffer;
 
 /** A stream of segments of a second, as its playlists list it. */
-async function broadcastOf(): Promise<Broadcast> {
+async function newStream(): Promise<PublishedStream> {
   const messages = await messagesOf(...picture(SECONDS), ...x264(30));
   const folder = emptyFolder();
   const source = new SourceSegments();
@@ -68,20 +68,20 @@ async function broadcastOf(): Promise<Broadcast> {
 async function encode(from: number): Promise<Buffer> {
   const { signal } = new AbortController();
   const encoded = new PassThrough();
-  const input = Readable.from(feed(broadcast.source, { folder: join(broadcast.folder, "180p"), from, signal }));
+  const input = Readable.from(feed(published.source, { folder: join(published.folder, "180p"), from, signal }));
   const all = buffer(encoded);
   await run(binaries.ffmpeg, { args: liveArguments(RENDITIONS), input, output: encoded, timeLimitMs: 60_000 });
   return all;
 }
 
 beforeAll(async () => {
-  broadcast = await broadcastOf();
+  published = await newStream();
   output = await encode(1);
   later = await encode(3);
 });
 
 async function renditionsOf(changes: RenditionChange[]) {
-  const { source, folder } = broadcast;
+  const { source, folder } = published;
   const { delay: sourceDelay } = readInit(await readFile(join(folder, "180p", "init.mp4")));
   expect(sourceDelay).toBeGreaterThan(0);
   const common = { folder: emptyFolder(), source, sourceDelay, frameRate: 30, keptSeconds: 100 };
@@ -118,7 +118,7 @@ test("segments begin where those of the publisher do, and an encoder after anoth
   for (const one of renditions) one.abandon();
   await readEncoder(inPieces(later, 5000), renditions);
   for (const one of renditions) await one.settled();
-  const { timeline } = broadcast;
+  const { timeline } = published;
   for (const change of changes) {
     if (change.type === "init") timeline.init(change.init);
     else if (change.type === "part") timeline.part(change.part);

@@ -16,7 +16,7 @@ import { command, handshakeBytes, message } from "#test/support/live/rtmp-client
 import { startRtmp } from "#test/support/live/rtmp-recorder.ts";
 import { fc } from "#test/support/property.ts";
 
-/** What a broadcast sends to RTMP servers, and what it accepts from them. */
+/** What a stream sends to RTMP servers, and what it accepts from them. */
 
 const KEY = "stage?key=secret-of-the-target";
 
@@ -27,7 +27,7 @@ beforeAll(async () => {
 
 type Sent = { simulcast: Simulcast; reports: SimulcastReport[]; log: LogLine[]; target: () => TargetReport };
 
-function broadcastTo(...urls: string[]): Sent {
+function streamTo(...urls: string[]): Sent {
   const [reports, log]: [SimulcastReport[], LogLine[]] = [[], []];
   const simulcast = new Simulcast({
     channel: { channelId: 1, tenantId: 1, channel: "stage" },
@@ -59,7 +59,7 @@ const asIs = () => ({});
 
 test("a target receives the publish, metadata, configurations and all samples, at their distances", async () => {
   const { port, recorders, requests } = await startRtmp();
-  const sent = broadcastTo(`rtmp://127.0.0.1:${port}/live`);
+  const sent = streamTo(`rtmp://127.0.0.1:${port}/live`);
   // The source's timestamps wrap in the middle.
   feed(sent, messages, ({ timestamp }) => ({ timestamp: (timestamp + 2 ** 32 - 1000) >>> 0 }));
   await until("it has started", () => sent.target().status === "live");
@@ -85,7 +85,7 @@ test.each([
   ["av1", ["-c:v", "libaom-av1", "-cpu-used", "8", "-usage", "realtime"]],
 ] as const)("%s is sent with Enhanced RTMP", async (codec, encoder) => {
   const { port, recorders } = await startRtmp();
-  const sent = broadcastTo(`rtmp://127.0.0.1:${port}/live`);
+  const sent = streamTo(`rtmp://127.0.0.1:${port}/live`);
   const source = await messagesOfMp4(codec, ...picture(1), ...encoder);
   feed(sent, source, asIs);
   await until("it has started", () => sent.target().status === "live");
@@ -97,9 +97,9 @@ test.each([
   expect(recorders[0]?.samples).toEqual(expected);
 });
 
-test("a broadcast of days has timestamps beyond 24 bits, and jumps of the source do not reach the target", async () => {
+test("a stream of days has timestamps beyond 24 bits, and jumps of the source do not reach the target", async () => {
   const { port, recorders } = await startRtmp({ limits: { maxMessageRate: 1e6 } });
-  const sent = broadcastTo(`rtmp://127.0.0.1:${port}/live`);
+  const sent = streamTo(`rtmp://127.0.0.1:${port}/live`);
   feed(sent, messages, asIs);
   await until("it has started", () => recorders.length === 1);
   const frames = samplesIn(messages).filter(({ kind }) => kind === "video");
@@ -195,7 +195,7 @@ describe("a server that", () => {
     atEnd(() => void hostile.close());
     const good = await startRtmp();
     const { port } = hostile.address() as AddressInfo;
-    const sent = broadcastTo(`rtmp://127.0.0.1:${port}/live`, `rtmp://127.0.0.1:${good.port}/live`);
+    const sent = streamTo(`rtmp://127.0.0.1:${port}/live`, `rtmp://127.0.0.1:${good.port}/live`);
     feed(sent, messages, asIs);
     await until("it has failed", () => sent.target().status === "failed");
     const { error } = sent.target();
@@ -218,7 +218,7 @@ describe("a server that", () => {
         socket.end(Buffer.concat([handshakeBytes(), bytes]));
       }).listen(0, "127.0.0.1");
       await once(hostile, "listening");
-      const sent = broadcastTo(`rtmp://127.0.0.1:${(hostile.address() as AddressInfo).port}/live`);
+      const sent = streamTo(`rtmp://127.0.0.1:${(hostile.address() as AddressInfo).port}/live`);
       feed(sent, messages, asIs);
       await until("it has failed", () => sent.target().status === "failed");
       hostile.close();

@@ -25,3 +25,8 @@ test.each([
 test("a message to all processes is a broadcast", () => {
   expect(found("type Broadcast = string;", "src/platform/cluster/messages.ts")).toBe(false);
 });
+
+test("tests have no broadcasts either, and their images may be pictures", () => {
+  expect(found("const broadcast = 1;", "test/api/live/a.test.ts")).toBe(true);
+  expect(found("const picture = 1;", "test/api/live/a.test.ts")).toBe(false);
+});

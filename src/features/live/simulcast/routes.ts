@@ -29,7 +29,7 @@ export const simulcastRoutes: Route[] = [
     audited: true,
     scope: "assets:write",
     operationId: "createSimulcastTarget",
-    summary: "Send the broadcasts of a channel to another RTMP server too",
+    summary: "Send the streams of a channel to another RTMP server too",
     body: TargetWrite,
     idempotent: {},
     responses: { 201: SimulcastTarget },

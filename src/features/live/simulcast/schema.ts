@@ -26,7 +26,7 @@ const entries = {
     v.description("Stream key of the other server; stored encrypted and never returned"),
   ),
   name: v.pipe(Name(200), v.description("Default: the host of the URL")),
-  enabled: v.pipe(v.boolean("must be true or false"), v.description("Whether broadcasts are sent to it")),
+  enabled: v.pipe(v.boolean("must be true or false"), v.description("Whether streams are sent to it")),
 };
 
 export const TargetWrite = v.object({
@@ -56,15 +56,15 @@ export const SimulcastTarget = v.pipe(
     status: v.pipe(
       v.nullable(v.picklist(["idle", ...TARGET_STATUS])),
       v.description(
-        "idle: nothing is sent; failed: it is tried again while the channel is live; null: another server receives the broadcast",
+        "idle: nothing is sent; failed: it is tried again while the channel is live; null: another server receives the stream",
       ),
     ),
     status_changed_at: v.pipe(NullableTime, v.description("Since when it has this status; null when idle")),
     error: v.pipe(v.nullable(v.string()), v.description("Why nothing is sent, and what to do; null without a fault")),
-    sent_bytes: v.pipe(v.number(), v.description("Bytes sent during this broadcast")),
+    sent_bytes: v.pipe(v.number(), v.description("Bytes sent during this stream")),
     dropped_frames: v.pipe(
       v.number(),
-      v.description("Frames that were not sent during this broadcast, because the target was too slow"),
+      v.description("Frames that were not sent during this stream, because the target was too slow"),
     ),
     created_at: CreatedAt,
     updated_at: UpdatedAt,

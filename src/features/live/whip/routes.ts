@@ -77,7 +77,7 @@ export const whipRoutes: Route[] = [
     ...common,
     method: "DELETE",
     path: "/live/:channel/whip/:session",
-    summary: "End a broadcast that was published by WebRTC",
+    summary: "End a stream that was published by WebRTC",
     params: sessionParams,
     responses: { 200: null },
     errors: { 401: ["unauthorized"], 404: ["not_found"] },

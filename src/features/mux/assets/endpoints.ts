@@ -236,7 +236,7 @@ async function ofUpload({ app, caller }: MuxCall, name: string) {
   return asset ? [await toMuxAsset(app, caller, asset)] : [];
 }
 
-/** The recordings of a live stream, the newest broadcast first. */
+/** The recordings of a live stream, the newest stream first. */
 const recordingsOf = ({ app, caller }: MuxCall, channel: string, cursor: string | undefined) =>
   byId(cursor, (before, limit) => {
     const { id, channelId, tenantId, assetId } = liveStreams;

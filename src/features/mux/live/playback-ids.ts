@@ -13,7 +13,7 @@ import { liveChannels, type PlaybackId, type PlaybackPolicy, playbackIds } from 
 
 const MAX_PLAYBACK_IDS = 100;
 
-/** A broadcast has no known end. */
+/** A stream has no known end. */
 const TOKEN_MS = 12 * 3_600_000;
 
 export const playbackIdsOfChannel = (db: Db, channelId: number): Promise<PlaybackId[]> =>

@@ -31,7 +31,7 @@ export const toMuxTarget = ({ id, url, name, status }: Target) => ({
   status: TARGET_STATUSES[(status ?? "idle") as keyof typeof TARGET_STATUSES] ?? ("idle" as const),
 });
 
-/** A broadcast that is being ended counts. */
+/** A stream that is being ended counts. */
 const statusOf = ({ startedAt, enabled }: Channel) => {
   if (startedAt !== null) return "active" as const;
   return enabled ? ("idle" as const) : ("disabled" as const);
@@ -71,7 +71,7 @@ export async function toMuxStream(app: App, channel: Channel, mayPublish: boolea
     ...(own?.passthrough != null && { passthrough: own.passthrough }),
     playback_ids: ids,
     new_asset_settings: { playback_policies: [channel.playbackPolicy] },
-    // The newest one is the last. There is no active asset: a recording becomes one when its broadcast has ended.
+    // The newest one is the last. There is no active asset: a recording becomes one when its stream has ended.
     recent_asset_ids: recent.map(({ assetId }) => String(assetId)).reverse(),
     generated_subtitles: channel.captionsLive
       .filter(isSpoken)

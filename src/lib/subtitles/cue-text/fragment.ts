@@ -1,7 +1,11 @@
 import { decodeEntities } from "../align/entities.ts";
 import type { Sentence, Tag } from "./sentences.ts";
 
-/** Escapes text for WebVTT (4.2.2): the result contains no tag, entity or arrow. */
+/**
+ * Escapes text for WebVTT (4.2.2): the result contains no tag, entity or arrow.
+ * @example
+ * escapeText("Tom & Jerry <3") // => "Tom &amp; Jerry &lt;3"
+ */
 export const escapeText = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 

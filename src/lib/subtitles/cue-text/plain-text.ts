@@ -1,6 +1,10 @@
 import { decodeEntities } from "../align/entities.ts";
 
-/** What is read of a WebVTT payload (4.2.2): without tags, entities decoded, in one line. Linear in time. */
+/**
+ * What is read of a WebVTT payload (4.2.2): without tags, entities decoded, in one line. Linear in time.
+ * @example
+ * plainText("<i>Tom</i> &amp; Jerry") // => "Tom & Jerry"
+ */
 export function plainText(payload: string): string {
   const texts: string[] = [];
   for (let at = 0; at < payload.length; ) {

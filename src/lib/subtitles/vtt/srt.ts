@@ -127,6 +127,10 @@ class SrtReader {
  * and hours, missing or repeated numbers, numbers without a cue, missing blank lines before a timing line, blank lines in
  * texts, Ctrl-Z, and an X-TIMESTAMP-MAP, whose LOCAL is subtracted. There is no standard; ambiguous input is a fault.
  * `skipped` are cues that cannot be shown. Cues are sorted by start, as WebVTT (4.1) requires.
+ * @example
+ * import { runToEnd } from "#lib/base";
+ * const { text } = runToEnd(fromSrt("1\n00:00:01,000 --> 00:00:02,500\nHello"));
+ * text // => "WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nHello\n"
  */
 export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[]; skipped: SkippedCue[] }> {
   const reader = new SrtReader();

@@ -11,7 +11,11 @@ export type CheckedText = { text: string; warnings: SubtitleWarning[] };
 /** The text, or the reason for a refusal: a sentence, or the faulty lines. */
 export type CheckedSubtitle = CheckedText | { message: string } | { faults: Fault[] };
 
-/** Checks a WebVTT text, repairs small faults, and adds a missing header. Throws TooComplex. */
+/**
+ * Checks a WebVTT text, repairs small faults, and adds a missing header. Throws TooComplex.
+ * @example
+ * checkVtt("WEBVTT\n\n00:02.000 --> 00:01.000\nHello").faults // => [{ line: 3, message: "the cue must end after it starts" }]
+ */
 export function checkVtt(content: string): CheckedSubtitle {
   if (content.includes("\0")) return { message: "must not contain a NUL character" };
   if (!content.isWellFormed()) return { message: "must be well-formed Unicode" };

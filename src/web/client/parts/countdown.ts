@@ -15,7 +15,7 @@ function digits(ms: number): string {
   return `${days} · ${two(hours)}:${short}`;
 }
 
-/** Shows when a broadcast is announced for, and how long that is, until then. */
+/** Shows when a stream is announced for, and how long that is, until then. */
 export class Countdown {
   #timer: ReturnType<typeof setInterval> | undefined;
   #startsAt: string | null = null;

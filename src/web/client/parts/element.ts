@@ -136,7 +136,7 @@ export class SvcPlayer extends MediaFacade {
     controller.style.setProperty("--_accent", CSS.supports("color", accent) ? accent : "");
     title.textContent = this.getAttribute("video-title");
     controller.setAttribute("aria-label", this.getAttribute("video-title") ?? this.#title ?? words("video player"));
-    // The end of a broadcast is not its start.
+    // The end of a stream is not its start.
     this.video.loop = this.hasAttribute("loop") && !controller.classList.contains("live");
     const poster = this.getAttribute("poster") ?? this.#data?.poster_url;
     if (poster) this.video.poster = poster;
@@ -210,7 +210,7 @@ export class SvcPlayer extends MediaFacade {
     }
   }
 
-  /** The session of a broadcast is named after its channel. */
+  /** The session of a stream is named after its channel. */
   #isReloading = (id: string | null) =>
     id !== null && (id === this.#sessionOf || this.#sessionOf?.startsWith(`${id}/`));
 
@@ -244,7 +244,7 @@ export class SvcPlayer extends MediaFacade {
     });
   }
 
-  /** Nothing is reported until beacons start: a channel may have no broadcast yet. */
+  /** Nothing is reported until beacons start: a channel may have no stream yet. */
   #newSession(id: string): void {
     this.#session.abort();
     this.#session = new AbortController();

@@ -6,9 +6,9 @@ export type LiveState = {
   title: string;
   playback_policy: "public" | "signed";
   hls_url: string | null;
-  /** When the next broadcast is announced for. */
+  /** When the next stream is announced for. */
   starts_at: string | null;
-  /** Identifies a broadcast of the channel. */
+  /** Identifies a stream of the channel. */
   started_at: string | null;
   viewers: number;
   recording: { id: string } | null;

@@ -1,11 +1,11 @@
 import type Hls from "hls.js";
 import { Events } from "hls.js";
 
-/** Audio and video of a broadcast do not end at once: the shorter one ends playback. */
+/** Audio and video of a stream do not end at once: the shorter one ends playback. */
 const TAIL_SECONDS = 1;
 
 /**
- * Emits `ended` when playback has reached the end of a broadcast. hls.js 1.7.4 waits until the middle of the last part of
+ * Emits `ended` when playback has reached the end of a stream. hls.js 1.7.4 waits until the middle of the last part of
  * each track is buffered, according to the ranges that both tracks have. For the longer track that never happens.
  */
 export function endAtTail(hls: Hls, video: HTMLVideoElement, signal: AbortSignal): void {

@@ -6,15 +6,15 @@ export type LiveScreen = {
   video: HTMLVideoElement;
   /** Something is being played, or was loaded to be. */
   isOpen(): boolean;
-  /** `startedAt` identifies the broadcast. `isAwaited`: starts even if the viewer has not pressed play. */
+  /** `startedAt` identifies the stream. `isAwaited`: starts even if the viewer has not pressed play. */
   openLive(url: string, stream: { startedAt: string; isAwaited: boolean }): void;
-  /** Resolves to false when it cannot be loaded. `isSeen`: the viewer has seen the broadcast to its end. */
+  /** Resolves to false when it cannot be loaded. `isSeen`: the viewer has seen the stream to its end. */
   openRecording(id: string, isSeen: boolean): Promise<boolean>;
   close(): void;
   /** After every request. */
   showState(state: LiveState): void;
   notify(notice: LiveNotice | "network"): void;
-  /** While a recording plays: the next broadcast has begun. */
+  /** While a recording plays: the next stream has begun. */
   offerLive(isOffered: boolean): void;
   /** Ends everything. */
   fail(reason: ErrorCode): void;
@@ -34,14 +34,14 @@ type Shown = "nothing" | "notice" | "live" | "recording";
 const AGAIN_MS = 2000;
 
 /**
- * Shows what a channel offers, until `signal` aborts: waits for a broadcast, opens it, lets it play to its end, and replaces
+ * Shows what a channel offers, until `signal` aborts: waits for a stream, opens it, lets it play to its end, and replaces
  * it by its recording.
  */
 export function followChannel({ channel, token, signal, screen }: Options): LiveChannel {
   const { video } = screen;
   let shown: Shown = "nothing";
   let latest: LiveState | null = null;
-  /** `started_at` of the broadcast that is open, and of the last one that was seen to its end. */
+  /** `started_at` of the stream that is open, and of the last one that was seen to its end. */
   let opened: string | null = null;
   let finished: string | null = null;
 

@@ -5,7 +5,7 @@ import { useTexts } from "#web/console/texts/texts.tsx";
 import type { LiveChannel } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
-/** The longest that there is: a broadcast has no known end. */
+/** The longest that there is: a stream has no known end. */
 const TOKEN_SECONDS = 43_200;
 
 /** The page where a channel is watched or embedded, of the server's public address; with a token when it is signed. */

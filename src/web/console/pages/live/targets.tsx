@@ -20,7 +20,7 @@ const COLORS = { idle: "queued", connecting: "processing", live: "ready", failed
 
 type Target = Result<"getSimulcastTarget">;
 
-/** Other servers to which the broadcasts of a channel are sent. */
+/** Other servers to which the streams of a channel are sent. */
 export function Targets({ channelId: id, canChange }: { channelId: number; canChange: boolean }) {
   const t = useTexts(texts);
   const { may } = useSession();

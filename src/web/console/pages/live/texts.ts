@@ -31,7 +31,7 @@ export const texts = dictionary(
     deleteQuestion: "Revoke this channel? It can no longer be published or watched.",
     targets: "Simulcast",
     newTarget: "New target",
-    noTargets: "No targets. A target is another RTMP server that receives the broadcasts of this channel too.",
+    noTargets: "No targets. A target is another RTMP server that receives the streams of this channel too.",
     targetUrlHint: "rtmp:// or rtmps:// with the application; without a stream key below, it ends with the key",
     streamKey: "Stream key",
     enable: "Enable",

@@ -11,7 +11,7 @@ const LOST_MS = 5000;
 const MAX_VIDEO_BITRATE = 4_500_000;
 const MAX_AUDIO_BITRATE = 128_000;
 
-/** `again`: the connection was lost, and the broadcast waits for it. */
+/** `again`: the connection was lost, and the stream waits for it. */
 export type PublisherState = "off" | "connecting" | "live" | "again";
 
 type Connection = { peer: RTCPeerConnection; session: string };
@@ -31,14 +31,14 @@ export class Publisher {
     this.#onState = onState;
   }
 
-  /** Begins a broadcast of `stream`. */
+  /** Publishes `stream`. */
   async start(stream: MediaStream): Promise<void> {
     this.#stream = stream;
     this.#onState("connecting");
     await this.#connect(++this.#run, false);
   }
 
-  /** Continues the broadcast with another camera, microphone or screen. */
+  /** Continues the stream with another camera, microphone or screen. */
   async replace(stream: MediaStream): Promise<void> {
     this.#stream = stream;
     const senders = this.#connection?.peer.getTransceivers() ?? [];
@@ -48,7 +48,7 @@ export class Publisher {
     }
   }
 
-  /** Ends the broadcast; also when the page is closed, because the request outlives it. */
+  /** Ends the stream; also when the page is closed, because the request outlives it. */
   stop(): void {
     this.#run++;
     this.#close();
@@ -92,7 +92,7 @@ export class Publisher {
 
   #retry(run: number, error?: unknown): void {
     if (run !== this.#run) return;
-    // Without a request: the broadcast continues.
+    // Without a request: the stream continues.
     this.#connection?.peer.close();
     this.#connection = null;
     this.#onState("again", error);

@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { ffmpeg } from "#test/support/media/sources.ts";
 import { beeping, from, picture, SECONDS, type Source, words, x264 } from "./source.ts";
 
-/** Recordings of broadcasts, whose program map changes in the middle: other PIDs, codecs and tracks. */
+/** Recordings of television, whose program map changes in the middle: other PIDs, codecs and tracks. */
 
 type Section = {
   video?: string;
@@ -148,7 +148,7 @@ const late: Source[] = [
 
 /** Recorders that continue after a pause, with another clock: times and tracks change at once. */
 const CLOCKS = { "an hour later": 3600, "the clock of the beginning": 10, "an earlier clock": 4 };
-export const broadcastJumps: Source[] = Object.entries(CLOCKS).flatMap(([clock, at]) =>
+export const televisionJumps: Source[] = Object.entries(CLOCKS).flatMap(([clock, at]) =>
   (
     [
       ["other PIDs", [{}, { pid: 0x200 }]],
@@ -173,4 +173,4 @@ export const broadcastJumps: Source[] = Object.entries(CLOCKS).flatMap(([clock, 
   ),
 );
 
-export const broadcast: Source[] = [...pids, ...tracks, ...codecs, ...pictures, ...late];
+export const television: Source[] = [...pids, ...tracks, ...codecs, ...pictures, ...late];

@@ -16,16 +16,16 @@ import type { Message } from "./live/flv-reader.ts";
 type Channel = { id: number; tenant_id: number; channel: string };
 
 /** What a publisher sends: H.264 and AAC, a keyframe per second. */
-export const broadcastSource = (seconds: number): Promise<Message[]> =>
+export const streamSource = (seconds: number): Promise<Message[]> =>
   messagesOf(...picture(seconds), ...sound(seconds), ...x264(30), ...aac);
 
-let broadcasts = 0;
+let streams = 0;
 
 /**
- * A broadcast to a channel that an app in this process serves. The media are real: the packager writes them. Segments have
+ * A stream to a channel that an app in this process serves. The media are real: the packager writes them. Segments have
  * a second and two parts, numbered from 1.
  */
-export class Broadcast {
+export class TestStream {
   readonly stream: LiveStream;
   /** Bytes of fragments, in order, by the name of the track. */
   readonly fragments = new Map<string, Buffer[]>();
@@ -49,7 +49,7 @@ export class Broadcast {
       ...options,
     });
     this.stream = {
-      name: `broadcast-${++broadcasts}`,
+      name: `stream-${++streams}`,
       tenantId: channel.tenant_id,
       channelId: channel.id,
       channel: channel.channel,
@@ -89,14 +89,14 @@ export class Broadcast {
     app: TestApp,
     channel: Channel,
     { messages, ...options }: Partial<TimelineOptions> & { messages: readonly Message[] },
-  ): Promise<Broadcast> {
-    const broadcast = new Broadcast(app, channel, messages, options);
-    const { name, startedAt } = broadcast.stream;
+  ): Promise<TestStream> {
+    const testStream = new TestStream(app, channel, messages, options);
+    const { name, startedAt } = testStream.stream;
     const row = { tenantId: channel.tenant_id, channelId: channel.id, name, startedAt, recorded: false };
     const times = { createdAt: startedAt, updatedAt: startedAt };
     await app.opened.app.write(async (tx) => void (await tx.insert(liveStreams).values({ ...row, ...times })));
-    liveRegistry(app.opened.app).add(broadcast.stream);
-    return broadcast;
+    liveRegistry(app.opened.app).add(testStream.stream);
+    return testStream;
   }
 
   get tracks(): string[] {
@@ -118,7 +118,7 @@ export class Broadcast {
     if (last > 0) await until(() => this.tracks.length === 2 && this.tracks.every(isComplete));
   }
 
-  /** The publisher loses its connection, and is back `ms` after the start of the broadcast. */
+  /** The publisher loses its connection, and is back `ms` after the start of the stream. */
   async reconnect(ms: number): Promise<void> {
     const { timeline } = this.stream;
     await this.#packager.interrupt();
@@ -132,7 +132,7 @@ export class Broadcast {
     return this.stream.timeline.facts().waiters;
   }
 
-  /** The publisher has ended the broadcast. */
+  /** The publisher has ended the stream. */
   async end(): Promise<void> {
     await this.#packager.end();
     this.stream.timeline.ended();

@@ -37,10 +37,10 @@ function lostAudio(folder: string, sent: readonly { sample?: LiveSample }[]): nu
 }
 
 /**
- * What a publisher has sent is one broadcast and one recording, whose playlists and manifests were valid at any time. `sent`: samples,
+ * What a publisher has sent is one stream and one recording, whose playlists and manifests were valid at any time. `sent`: samples,
  * where the recording has the same bytes.
  */
-export async function expectOneBroadcast(
+export async function expectOneStream(
   watched: WatchedGateway,
   {
     seconds,

@@ -10,7 +10,7 @@ import { HttpError } from "#src/lib/base/errors.ts";
 import { atEnd, emptyFolder } from "#test/support/folder.ts";
 import { fast, ffmpeg } from "#test/support/media/sources.ts";
 
-/** A broadcast in real time without a publisher: fragments of files, announced by a timeline, and served. */
+/** A stream in real time without a publisher: fragments of files, announced by a timeline, and served. */
 
 const PART_MS = 500;
 const PARTS_PER_SEGMENT = 4;
@@ -111,8 +111,8 @@ export async function publish(timeline: LiveTimeline, tracks: Track[], interrupt
   timeline.ended();
 }
 
-/** Serves a broadcast, files by their path, and notes the requests. */
-export async function serveBroadcast(
+/** Serves a stream, files by their path, and notes the requests. */
+export async function serveStream(
   timeline: LiveTimeline,
   tracks: Track[],
   files: Record<string, string | Buffer> = {},
