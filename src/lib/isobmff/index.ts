@@ -18,6 +18,7 @@ export {
   shiftSegment,
 } from "./segments.ts";
 export { sphericalBoxes } from "./spherical-boxes.ts";
+export { readSubtitleTracks } from "./text-tracks.ts";
 export { isSync, readTrackFragment, type SampleDefaults } from "./track-fragment.ts";
 export { box, long, segmentIndex, words } from "./write-boxes.ts";
 export { INDEX_OFFSET, SEGMENT_HEAD, type TimedSample, writeFragment } from "./write-fragment.ts";
