@@ -75,7 +75,7 @@ type Pending = TextPacket & { track: MatroskaTrack };
 export async function openMatroskaTexts(path: string): Promise<TextSource | null> {
   const file = await open(path);
   try {
-    const reader = new Elements(file);
+    const reader = new Elements(file, (await file.stat()).size);
     const first = await reader.head(0);
     if (first?.id !== EBML || first.size === null) {
       await file.close();
@@ -96,15 +96,19 @@ export async function openMatroskaTexts(path: string): Promise<TextSource | null
 /** Elements of a file, of which a small part is in memory. */
 class Elements {
   readonly #file: FileHandle;
+  readonly #size: number;
   #window: Buffer = Buffer.alloc(0);
   #windowAt = 0;
 
-  constructor(file: FileHandle) {
+  constructor(file: FileHandle, size: number) {
     this.#file = file;
+    this.#size = size;
   }
 
   /** The head of the element at a position; null at the end, and for what is none. */
   async head(at: number): Promise<{ id: number; from: number; size: number | null } | null> {
+    // Sizes may be any number.
+    if (at >= this.#size) return null;
     const head = headOf(await this.bytes(at, MAX_HEAD_BYTES));
     return head && head.from <= MAX_HEAD_BYTES && head.id <= 0xffffffff && head.id > 0 ? head : null;
   }
@@ -150,10 +154,18 @@ async function readHead(reader: Elements, from: number): Promise<Head> {
 
 function tracksIn(content: Buffer): MatroskaTrack[] {
   const entries = [...elementsIn(content)].filter(({ id }) => id === TRACK_ENTRY);
-  return entries.flatMap((entry, index) => trackOf(entry.content, index + 1) ?? []);
+  const tracks = entries.flatMap((entry, index) => trackOf(entry.content, index + 1) ?? []);
+  // The flag is set by default (5.1.4.1.5): where no track is without, nothing was chosen, unless it is stated.
+  const isChosen = tracks.some(({ statedDefault }) => statedDefault === 0);
+  return tracks.map(({ statedDefault, ...track }) => ({
+    ...track,
+    isDefault: statedDefault === 1 || (statedDefault === null && isChosen),
+  }));
 }
 
-function trackOf(entry: Buffer, number: number): MatroskaTrack | null {
+type Described = Omit<MatroskaTrack, "isDefault"> & { statedDefault: number | null };
+
+function trackOf(entry: Buffer, number: number): Described | null {
   const fields = new Map([...elementsIn(entry)].map(({ id, content }) => [id, content] as const));
   const numberOf = (name: keyof typeof TRACK_FIELDS, otherwise = 0) => {
     const content = fields.get(TRACK_FIELDS[name]);
@@ -175,8 +187,7 @@ function trackOf(entry: Buffer, number: number): MatroskaTrack | null {
     language: textOf("languageBcp47") || textOf("language") || DEFAULT_LANGUAGE,
     title: titleOf(textOf("name")),
     kind: kindOf({ isForced, isCaption }),
-    // Set by default (5.1.4.1.5), so that only a file that states it has chosen the track.
-    isDefault: numberOf("isDefault") === 1,
+    statedDefault: fields.has(TRACK_FIELDS.isDefault) ? numberOf("isDefault") : null,
     trackNumber: numberOf("number"),
     isWebm: webm !== null,
     decode: decode ?? (() => null),

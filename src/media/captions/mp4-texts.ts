@@ -7,7 +7,13 @@ import { kindOf, type PacketOptions, type TextPacket, type TextSource, type Text
 
 /** Text tracks of MP4 and QuickTime files: their samples are read by the index of the file. */
 
-const FORMATS: Record<string, PacketFormat> = { tx3g: "timed-text", text: "timed-text" };
+/** Null for text that cannot be read; tracks of images are reported with those that cannot be decoded. */
+const FORMATS: Record<string, PacketFormat | null> = {
+  tx3g: "timed-text",
+  text: "timed-text",
+  wvtt: "webvtt-sample",
+  ...{ stpp: null, sbtt: null, stxt: null },
+};
 
 /** An index that was read before, of a source of which only parts are there. */
 type Options = { index: SourceIndex | null | undefined };
@@ -34,7 +40,7 @@ export async function openMp4Texts(
         title: titleOf(title),
         isDefault: false,
       };
-      return format ? [{ ...common, format, kind: kindOf(track) }] : [];
+      return format === undefined ? [] : [{ ...common, format, kind: kindOf(track) }];
     });
     return {
       index,

@@ -89,9 +89,9 @@ async function readTexts(
     const format = formats.get(packet.number);
     if (!text || !format) return;
     const { data, settings } = packet;
-    const cue = data && readPacket(format, data, settings === undefined ? {} : { settings });
-    if (cue) text.add(packet.startMs - startSeconds * 1000, endMs - startSeconds * 1000, cue);
-    else text.skip();
+    const cues = data && readPacket(format, data, settings === undefined ? {} : { settings });
+    if (cues === null) text.skip();
+    for (const cue of cues ?? []) text.add(packet.startMs - startSeconds * 1000, endMs - startSeconds * 1000, cue);
     if (text.isOver) wanted.delete(packet.number);
   };
   const close = (number: number, nextMs: number) => {

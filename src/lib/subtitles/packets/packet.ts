@@ -2,9 +2,10 @@ import { fromSrtMarkup } from "../vtt/srt-markup.ts";
 import { fromAssEvent } from "./ass-event.ts";
 import { fromTimedText } from "./timed-text.ts";
 import { settingsOf, vttPayload } from "./vtt-payload.ts";
+import { cuesOfSample } from "./webvtt-sample.ts";
 
-/** The formats of packets that are read here. `timed-text` is `tx3g` of MP4 and `text` of QuickTime. */
-export type PacketFormat = "subrip" | "ass" | "webvtt" | "timed-text";
+/** The formats of packets that are read here. `timed-text` is `tx3g` of MP4 and `text` of QuickTime, `webvtt-sample` is `wvtt` of MP4. */
+export type PacketFormat = "subrip" | "ass" | "webvtt" | "webvtt-sample" | "timed-text";
 
 /** What a cue shows, as WebVTT; an empty text for nothing. */
 export type PacketCue = { text: string; settings: string };
@@ -25,34 +26,42 @@ const textOf = (bytes: Uint8Array): string =>
   lenient.decode(bytes).replaceAll("\r\n", "\n").replaceAll("\r", "\n").replaceAll(CONTROL, "");
 
 /**
- * Reads a packet of a text track, as Matroska (RFC 9559, codec mappings) and MP4 store it. `settings` of a WebVTT cue, where
- * they are not in the packet. Null for what is longer than a cue, or malformed. Linear in time.
+ * The cues of a packet of a text track, as Matroska (RFC 9559, codec mappings) and MP4 store it: those that are on screen while it
+ * lasts. `settings` of a WebVTT cue, where they are not in the packet. Null for what is longer than a cue, or malformed. Linear
+ * in time.
  */
 export function readPacket(
   format: PacketFormat,
   bytes: Uint8Array,
   { settings = "" }: { settings?: string } = {},
-): PacketCue | null {
+): PacketCue[] | null {
   if (bytes.length > MAX_PACKET_BYTES) return null;
-  const cue = cueOf(format, bytes, settings);
-  return cue && cue.text.length <= MAX_CHARACTERS ? cue : null;
+  const cues = cuesOf(format, bytes, settings);
+  return cues?.some(({ text }) => text.length > MAX_CHARACTERS) ? null : cues;
 }
 
-function cueOf(format: PacketFormat, bytes: Uint8Array, settings: string): PacketCue | null {
+function cuesOf(format: PacketFormat, bytes: Uint8Array, settings: string): PacketCue[] | null {
   switch (format) {
     case "subrip":
-      return placed(fromSrtMarkup(textOf(bytes)));
+      return [placed(fromSrtMarkup(textOf(bytes)))];
     case "ass": {
       const event = fromAssEvent(textOf(bytes));
-      return event && placed(event);
+      return event && [placed(event)];
     }
     case "webvtt":
-      return { text: vttPayload(textOf(bytes)), settings: settingsOf(settings) };
+      return [vttCue(bytes, settings)];
+    case "webvtt-sample":
+      return cuesOfSample(bytes).map((cue) => vttCue(cue.payload, cue.settings));
     case "timed-text": {
       const text = fromTimedText(bytes);
-      return text === null ? null : { text, settings: "" };
+      return text === null ? null : [{ text, settings: "" }];
     }
   }
 }
+
+const vttCue = (payload: Uint8Array, settings: string): PacketCue => ({
+  text: vttPayload(textOf(payload)),
+  settings: settingsOf(settings),
+});
 
 const placed = ({ text, top }: { text: string; top: boolean }): PacketCue => ({ text, settings: top ? TOP : "" });
