@@ -4,7 +4,7 @@ import { type ByteRange, rangesOf } from "#lib/isobmff";
 import { captionTracksOf, readCaptionTracks } from "#media/captions/caption-tracks.ts";
 import { looksCaptioned } from "#media/captions/look-for-captions.ts";
 import { readClosedCaptions } from "#media/captions/read-captions.ts";
-import { readTextTracks } from "#media/captions/read-text-tracks.ts";
+import { readTextTracks, textTracksLeftOut } from "#media/captions/read-text-tracks.ts";
 import type { SourceCaptions } from "#media/captions/service-texts.ts";
 import { type SourceIndex, videoTrackOf } from "#media/parallel/source-index.ts";
 import type { EncodePlan } from "#media/plan.ts";
@@ -33,6 +33,8 @@ type ReadOptions = {
   /** When the file begins, on its own timeline. */
   startSeconds: number;
   source?: PartlyThere;
+  /** The file that was uploaded, where `input` is a copy of its video and audio. */
+  original?: string;
   /** A directory for this job. */
   work: string;
   signal: AbortSignal;
@@ -129,11 +131,12 @@ const UNREADABLE = {
 async function textTracksOf(
   job: WorkerContract,
   { log }: Pick<Context, "log">,
-  { input, plan: { durationSeconds }, startSeconds, source, signal, onMove }: ReadOptions,
+  { input, original = input, plan: { durationSeconds }, startSeconds, source, signal, onMove }: ReadOptions,
 ): Promise<Found> {
   const index = source?.index ?? null;
   const need = source && ((ranges: readonly ByteRange[]) => source.need(ranges, { isQuiet: true }));
   try {
+    if (original !== input) return { texts: [], warnings: await textTracksLeftOut(original, "has times that jump") };
     const reading = { startSeconds, durationSeconds, index, signal, onMove, ...(need && { need }) };
     const { tracks, warnings } = await readTextTracks(input, reading);
     const texts = tracks.map(({ number, vtt, language, title: label, kind, isDefault, skippedCues }) => ({

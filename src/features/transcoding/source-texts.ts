@@ -3,6 +3,7 @@ import { canonicalLanguage, ownName } from "#lib/base";
 import type { SubtitleWarning } from "#lib/subtitles";
 import type { Warning } from "#model/warnings.ts";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
+import { subtitleOfTrack } from "#protocol/text-tracks.ts";
 import type { ClosedCaptions } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { AssetRow, JobRow, SubtitleRow } from "#storage/db/schema.ts";
@@ -11,7 +12,6 @@ import { trackOfService } from "../subtitles/caption-services.ts";
 import { subtitlesOf } from "../subtitles/queries.ts";
 import { hasRoom } from "../subtitles/room.ts";
 import { addSubtitle, type StoredText, storeText } from "../subtitles/store.ts";
-import { subtitleOfTrack } from "../subtitles/text-tracks.ts";
 import { captionText } from "./captions.ts";
 import { requireObjects } from "./verify-artifacts.ts";
 
@@ -113,12 +113,12 @@ export async function publishSourceTexts(
 }
 
 function subtitleOf(name: string, { language, label, kind }: Omit<Reported, "path">, existing: readonly SubtitleRow[]) {
-  if (name.startsWith("track")) return subtitleOfTrack({ name, language, label, kind: kind ?? "subtitles" }, existing);
+  const source = "upload" as const;
+  if (name.startsWith("track"))
+    return { ...subtitleOfTrack({ name, language, label, kind: kind ?? "subtitles" }, existing), source };
   const stated = canonicalLanguage(language ?? "");
   const isFree = stated !== null && existing.every((track) => track.language !== stated);
-  return isFree
-    ? { language: stated, label: ownName(stated), source: "upload" as const }
-    : trackOfService(name, existing);
+  return isFree ? { language: stated, label: ownName(stated), source } : trackOfService(name, existing);
 }
 
 const withoutRoom = (label: string): Warning => ({

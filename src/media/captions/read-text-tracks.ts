@@ -60,7 +60,16 @@ export async function readTextTracks(
   return { tracks, warnings };
 }
 
-async function openTexts(path: string, { index, need }: ReadOptions): Promise<TextSource | null> {
+/** A warning for each text track of a source of which none can be read, for a reason that completes the sentence. */
+export async function textTracksLeftOut(path: string, reason: string): Promise<Warning[]> {
+  await using source = await openTexts(path, {});
+  return (source?.tracks ?? []).map((track) => leftOut(track, reason));
+}
+
+async function openTexts(
+  path: string,
+  { index, need }: Pick<ReadOptions, "index" | "need">,
+): Promise<TextSource | null> {
   const matroska = index ? null : await openMatroskaTexts(path);
   if (matroska) return matroska;
   const mp4 = await openMp4Texts(path, { index });
@@ -113,8 +122,8 @@ async function readTexts(
   return texts;
 }
 
-/** A warning of a track of text, as of others that are left out. */
-const leftOut = ({ number, codec }: Pick<TextTrack, "number" | "codec">, reason: string): Warning => ({
+/** As of other tracks that are left out. `reason` completes "Track 3 …". */
+export const leftOut = ({ number, codec }: Pick<TextTrack, "number" | "codec">, reason: string): Warning => ({
   code: "track_skipped",
   message: `Track ${number} (subtitles, ${codec}) ${reason} and was left out.`,
 });

@@ -4,6 +4,9 @@ import { beforeAll, expect, test } from "vitest";
 import { until } from "#test/support/descendants.ts";
 import { type UploadFields, uploaded } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
+import { captionUnit, erase, popOn } from "#test/support/live/closed-captions.ts";
+import { writeCaptioned } from "#test/support/media/captioned-source.ts";
+import { cuesOf, pairsByFrame } from "#test/support/media/source-captions.ts";
 import { fast, ffmpeg, picture, sound } from "#test/support/media/sources.ts";
 import { startServer, tenantKey } from "#test/support/process.ts";
 
@@ -91,4 +94,56 @@ test.for([
     { id: first.id, language: "en" },
     { id: third.id, language: "fr", label: "Mine" },
   ]);
+});
+
+test("closed captions and text tracks of one source are all there, also in clips and joined assets", async () => {
+  const pairs = pairsByFrame(
+    [
+      [8000, popOn("SPOKEN")],
+      [10_000, erase()],
+    ],
+    10,
+  );
+  const captioned = at("captioned.mkv");
+  await writeCaptioned(captioned, {
+    video: [...picture("160x90", "10", SECONDS), ...fast, "-g", "20", "-bf", "0"],
+    units: ({ index }) => captionUnit([pairs.get(index) ?? [0x80, 0x80]]),
+  });
+  const maps = ["-map", "0:v", "-map", "1:a", "-map", "1:s:0", "-map", "1:s:1"];
+  const both = at("both.mkv");
+  await ffmpeg("-i", captioned, "-i", at("source.mkv"), ...maps, "-c", "copy", "-metadata:s:s:1", "language=und", both);
+  const { server, key, get, url, id } = await encoded(both, { filename: "both.mkv" });
+  const textsOf = async (of: string) =>
+    ((await get(`${of}/subtitles?include=content`)) as { language: string; label: string; content: string }[]).map(
+      ({ language, label, content }) => ({ language, label, cues: cuesOf(content) }),
+    );
+  /** ffmpeg has moved the text with its audio, by a packet. */
+  const cue = (start: number, end: number, text: string) => ({
+    start: expect.closeTo(start, 1),
+    end: expect.closeTo(end, 1),
+    text,
+  });
+  const morning = (from: number) => cue(1.5 + from, 3 + from, "Good <i>morning</i>");
+  const lines = (from: number) => cue(12.25 + from, 14 + from, "Über 3 &lt; 4\nzwei Zeilen");
+  // The last pair but one of eleven shows it.
+  const spoken = (from: number) => cue(8.9 + from, 10 + from, "SPOKEN");
+  const expectTexts = async (of: string, text: unknown[], caption: unknown[]) =>
+    expect(await textsOf(of)).toEqual([
+      { language: "en", label: "English, translated", cues: text },
+      { language: "und-x-forced", label: "Track 4 (forced)", cues: text },
+      { language: "und", label: "CC1", cues: caption },
+    ]);
+  await expectTexts(url, [morning(0), lines(0)], [spoken(0)]);
+
+  const range = { start_seconds: 8, end_seconds: 16 };
+  const clip = await server.call("POST", `${url}/clips`, { key, body: range });
+  expect(clip.status, clip.text).toBe(201);
+  await expectTexts(`/api/v1/assets/${clip.body.id}`, [lines(-8)], [spoken(-8)]);
+
+  const joined = await server.call("POST", "/api/v1/assets/join", { key, body: { asset_ids: [clip.body.id, id] } });
+  expect(joined.status, joined.text).toBe(201);
+  const asset = `/api/v1/assets/${joined.body.id}`;
+  await until("they are joined", async () => (await get(asset)).playback_status === "ready", 90_000);
+  await expectTexts(asset, [lines(-8), morning(8), lines(8)], [spoken(-8), spoken(8)]);
+  expect((await get(asset)).warnings).toEqual([]);
 });

@@ -1,9 +1,8 @@
 import { canonicalLanguage, ownName } from "#lib/base";
-import type { TEXT_TRACK_KINDS } from "#protocol/worker.ts";
-import type { SubtitleRow } from "#storage/db/schema.ts";
+import type { TEXT_TRACK_KINDS } from "./worker.ts";
 
 /** A text track of a source, as a worker reports it. */
-export type ReportedTrack = {
+type ReportedTrack = {
   /** Its name in the completion, such as `track3`. */
   name: string;
   language: string | null | undefined;
@@ -24,8 +23,8 @@ const MARKS: Record<ReportedTrack["kind"], { subtag: string; words: string } | n
  */
 export function subtitleOfTrack(
   { name, language: stated, label, kind }: ReportedTrack,
-  tracks: readonly Pick<SubtitleRow, "language">[],
-): { language: string; label: string; source: "upload" } {
+  tracks: readonly { language: string }[],
+): { language: string; label: string } {
   const spoken = canonicalLanguage(stated ?? "") ?? "und";
   const mark = MARKS[kind];
   const marked = mark && `${spoken}-x-${mark.subtag}`;
@@ -33,5 +32,5 @@ export function subtitleOfTrack(
   const isTaken = (tag: string) => tracks.some((track) => track.language === tag);
   const language = candidates.find((tag) => !isTaken(tag)) ?? (marked ? `${marked}-${name}` : `${spoken}-x-${name}`);
   const named = spoken === "und" ? name.replace(/^track/, "Track ") : ownName(spoken);
-  return { language, label: label?.trim() || (mark ? `${named} (${mark.words})` : named), source: "upload" };
+  return { language, label: label?.trim() || (mark ? `${named} (${mark.words})` : named) };
 }
