@@ -4,6 +4,8 @@ import { type Box, boxes, find, isLong, uint16, uint32 } from "./boxes.ts";
 export type SubtitleTrack = {
   /** Number of the track, as ffmpeg counts streams. */
   index: number;
+  /** What other boxes call it. */
+  id: number;
   /** The type of its first sample entry: `tx3g`, `text`, `wvtt`, `stpp`, `mp4s`. */
   format: string;
   /** As in the file: BCP 47, else ISO 639-2; null where it is not stated. */
@@ -31,7 +33,7 @@ export function readSubtitleTracks(moov: Buffer): SubtitleTrack[] {
     const chapters = new Set(tracks.flatMap((track) => chaptersOf(moov, track)));
     return tracks.flatMap((track, index) => {
       const found = readTrack(moov, track, index);
-      return found && !chapters.has(trackId(moov, track)) ? [found] : [];
+      return found && !chapters.has(found.id) ? [found] : [];
     });
   } catch {
     return [];
@@ -61,6 +63,7 @@ function readTrack(data: Buffer, track: Box, index: number): SubtitleTrack | nul
   const isAllForced = entry.type === "tx3g" && (uint32(data, entry, 8) & ALL_FORCED) !== 0;
   return {
     index,
+    id: trackId(data, track),
     format: entry.type,
     language: languageOf(data, track),
     title: titleOf(data, track),

@@ -23,7 +23,7 @@ export function variableNumber(data: Buffer): { value: number | null; bytes: num
 /** The length of a number, by the zeros that it begins with. */
 const lengthOf = (first = 0): number => Math.max(1, Math.clz32(first) - 23);
 
-/** Null for the one whose bits are all set: it stands for an unknown size. */
+/** Null for the one whose bits are all set: it means an unknown size. */
 function numberIn(data: Buffer, from: number, bytes: number): number | null {
   let value = (data[from] as number) & (0xff >> bytes);
   for (let at = from + 1; at < from + bytes; at++) value = value * 256 + (data[at] as number);

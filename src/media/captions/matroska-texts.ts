@@ -44,7 +44,7 @@ const TRACK_FIELDS = {
 } as const;
 
 const SUBTITLE_TYPE = 17;
-/** Of a track that does not state it (5.1.4.1.19). */
+/** A track that does not state its language has this one (5.1.4.1.19). */
 const DEFAULT_LANGUAGE = "eng";
 /** WebVTT as WebM has it: the identifier and the settings are lines before the text. */
 const WEBM = /^D_WEBVTT\/(SUBTITLES|CAPTIONS)$/;

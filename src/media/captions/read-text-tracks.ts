@@ -21,7 +21,7 @@ type ReadOptions = {
   startSeconds: number;
   /** The end of what plays; null where it is not known. */
   durationSeconds: number | null;
-  /** Of a source of which only parts are there; `need` makes bytes of it available. */
+  /** For a source of which only parts are there; `need` makes bytes of it available. */
   index?: SourceIndex | null;
   need?: (ranges: readonly ByteRange[]) => Promise<void>;
   signal: AbortSignal;
@@ -73,9 +73,10 @@ async function openTexts(
   const matroska = index ? null : await openMatroskaTexts(path);
   if (matroska) return matroska;
   const mp4 = await openMp4Texts(path, { index });
-  if (!mp4 || !need || mp4.tracks.length === 0) return mp4;
+  if (!mp4?.index || !need || mp4.tracks.length === 0) return mp4;
+  const { tracks } = mp4.index;
   const samples = mp4.tracks.flatMap(({ number }) => {
-    const track = mp4.index.tracks[number - 1];
+    const track = tracks[number - 1];
     return track ? rangesOf(track, 0, track.sizes.length) : [];
   });
   await need(joinRanges(samples, GAP_BYTES));

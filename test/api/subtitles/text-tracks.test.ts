@@ -80,7 +80,7 @@ test("each track is a subtitle of its own, in the order of the source, before cl
 
 test("subtitles that exist are kept, with their default", async () => {
   const { asset, contract } = await claimed();
-  await subtitled(app, key, asset.id, { language: "en", label: "Mine", is_default: true });
+  await subtitled(app, key, asset.id, { language: "en", label: "Mine", is_default: "true" });
   const reported = { language: "en", kind: "subtitles", is_default: true };
   expect((await complete(contract, { track3: reported })).status).toBe(200);
   expect(shown(await tracksOf(asset.id))).toEqual([

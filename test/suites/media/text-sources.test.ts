@@ -171,6 +171,20 @@ test("flags, titles and languages of several tracks", async () => {
   ]);
 });
 
+test.for(["frag_keyframe+empty_moov", "frag_keyframe+empty_moov+default_base_moof"])(
+  "text in fragments of MP4: %s",
+  async (flags) => {
+    const path = at(`${flags}.mp4`);
+    const inputs = ["-i", at("plain.mp4"), "-i", at("a.srt"), "-map", "0", "-map", "1"];
+    await ffmpeg(...inputs, "-c", "copy", "-c:s", "mov_text", "-movflags", flags, path);
+    const { texts, messages } = await textsIn(path);
+    expect(messages).toEqual([]);
+    // ffmpeg writes no pauses between samples there: each lasts until the next one.
+    const lasting = EXPECTED.map((cue, index) => ({ ...cue, end: EXPECTED[index + 1]?.start ?? cue.end }));
+    expectCues(texts[0]?.cues, 0, lasting);
+  },
+);
+
 test("chapters of QuickTime are no subtitles", async () => {
   writeFileSync(
     at("chapters.txt"),

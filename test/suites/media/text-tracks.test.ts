@@ -147,3 +147,26 @@ test("closed captions and text tracks of one source are all there, also in clips
   await expectTexts(asset, [lines(-8), morning(8), lines(8)], [spoken(-8), spoken(8)]);
   expect((await get(asset)).warnings).toEqual([]);
 });
+
+test("a server that is killed during the encode has each track once", async () => {
+  const data = join(emptyFolder(), "data");
+  const options = {
+    args: ["--workers", "1"],
+    env: { VODBOX_MIN_FREE_BYTES: "0", VODBOX_CHUNK_SECONDS: "8", VODBOX_LEASE_SECONDS: "5" },
+  };
+  const first = await startServer(data, options);
+  const key = await tenantKey(first);
+  const { asset } = await uploaded(first, key, { bytes: readFileSync(at("source.mkv")), filename: "source.mkv" });
+  const path = `/api/v1/assets/${asset.id}`;
+  await until("it is being encoded", async () => {
+    const [job] = (await first.call("GET", `/api/v1/transcoding_jobs?asset_id=${asset.id}`, { key })).body;
+    return job.status === "completed" || job.tasks?.completed > 1;
+  });
+  first.child.kill("SIGKILL");
+  await first.ended;
+  const second = await startServer(data, options);
+  const get = async (of: string) => (await second.call("GET", of, { key })).body;
+  await until("it is encoded", async () => (await get(path)).encoding_status === "complete", 120_000);
+  const languages = (await get(`${path}/subtitles`)).map(({ language }: { language: string }) => language);
+  expect(languages).toEqual(["en", "en-x-forced", "pt-BR"]);
+});

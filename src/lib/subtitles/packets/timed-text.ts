@@ -7,7 +7,7 @@ import { Payload, PLAIN, type Style } from "./markup.ts";
 
 const LENGTH_BYTES = 2;
 const BOX_HEAD_BYTES = 8;
-/** Of a style record: the first and the last character, a font, and the face (5.17.1.1). */
+/** A style record has the first and the last character, a font, and the face (5.17.1.1). */
 const STYLE_BYTES = 12;
 const MAX_STYLES = 1000;
 const BOLD = 1;
