@@ -3,7 +3,15 @@ import { inflateSync } from "node:zlib";
 import { pacer } from "#lib/base";
 import { MAX_PACKET_BYTES, type PacketFormat } from "#lib/subtitles";
 import { elementsIn, headOf, MAX_HEAD_BYTES, unsigned, variableNumber } from "./matroska-elements.ts";
-import { kindOf, type PacketOptions, type TextPacket, type TextSource, type TextTrack, titleOf } from "./text-track.ts";
+import {
+  kindOf,
+  languageOf,
+  type PacketOptions,
+  type TextPacket,
+  type TextSource,
+  type TextTrack,
+  titleOf,
+} from "./text-track.ts";
 
 /*
  * Text tracks of Matroska and WebM (RFC 9559, and the codec mappings of matroska.org). All elements of the file are passed, but
@@ -58,6 +66,8 @@ const FORMATS: Record<string, PacketFormat> = {
   "S_TEXT/WEBVTT": "webvtt",
 };
 
+/** As many as ffmpeg opens (ffmpeg.ts). */
+const MAX_TRACKS = 64;
 const MAX_TRACKS_BYTES = 8 * 2 ** 20;
 const MAX_INFO_BYTES = 64 * 1024;
 /** The number of the track (two bytes at most for up to 16,383 tracks), the time in the cluster, and flags (10.1). */
@@ -153,7 +163,7 @@ async function readHead(reader: Elements, from: number): Promise<Head> {
 }
 
 function tracksIn(content: Buffer): MatroskaTrack[] {
-  const entries = [...elementsIn(content)].filter(({ id }) => id === TRACK_ENTRY);
+  const entries = [...elementsIn(content)].filter(({ id }) => id === TRACK_ENTRY).slice(0, MAX_TRACKS);
   const tracks = entries.flatMap((entry, index) => trackOf(entry.content, index + 1) ?? []);
   // The flag is set by default (5.1.4.1.5): where no track is without, nothing was chosen, unless it is stated.
   const isChosen = tracks.some(({ statedDefault }) => statedDefault === 0);
@@ -184,7 +194,7 @@ function trackOf(entry: Buffer, number: number): Described | null {
     number,
     codec,
     format: decode ? format : null,
-    language: textOf("languageBcp47") || textOf("language") || DEFAULT_LANGUAGE,
+    language: languageOf(textOf("languageBcp47") || textOf("language") || DEFAULT_LANGUAGE),
     title: titleOf(textOf("name")),
     kind: kindOf({ isForced, isCaption }),
     statedDefault: fields.has(TRACK_FIELDS.isDefault) ? numberOf("isDefault") : null,

@@ -9,7 +9,15 @@ import {
 } from "#lib/isobmff";
 import { MAX_PACKET_BYTES, type PacketFormat } from "#lib/subtitles";
 import { indexOfFile, type SourceIndex } from "../parallel/source-index.ts";
-import { kindOf, type PacketOptions, type TextPacket, type TextSource, type TextTrack, titleOf } from "./text-track.ts";
+import {
+  kindOf,
+  languageOf,
+  type PacketOptions,
+  type TextPacket,
+  type TextSource,
+  type TextTrack,
+  titleOf,
+} from "./text-track.ts";
 
 /*
  * Text tracks of MP4 and QuickTime files: their samples are read by the index of the file, or by those of its fragments (ISO/IEC
@@ -50,8 +58,9 @@ export async function openMp4Texts(
       const format = FORMATS[type];
       if (format === undefined) return [];
       const isReadable = index !== null || (fragments?.has(track.id) ?? false);
-      const common = { number: track.index + 1, codec: type, language, title: titleOf(title), isDefault: false };
-      return [{ ...common, format: isReadable ? format : null, kind: kindOf(track) }];
+      const common = { number: track.index + 1, codec: type, isDefault: false };
+      const stated = { language: languageOf(language), title: titleOf(title) };
+      return [{ ...common, ...stated, format: isReadable ? format : null, kind: kindOf(track) }];
     });
     const numbers = new Map(described.map(({ id, index }) => [id, index + 1]));
     return {

@@ -37,6 +37,10 @@ export function titleOf(text: string | null): string | null {
   return title === "" ? null : title;
 }
 
+/** A language as it may be reported; null for what is no tag, whatever its length. */
+export const languageOf = (text: string | null): string | null =>
+  text !== null && /^[A-Za-z0-9]{1,8}(?:-[A-Za-z0-9]{1,8}){0,10}$/.test(text.trim()) ? text.trim() : null;
+
 export const kindOf = ({ isForced, isCaption }: { isForced: boolean; isCaption: boolean }): TextTrack["kind"] =>
   isForced ? "forced" : isCaption ? "captions" : "subtitles";
 

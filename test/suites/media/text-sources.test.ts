@@ -407,6 +407,21 @@ describe("hostile files", () => {
     expect(tracks).toMatchObject([{ cues: [{ start: 0, end: 20, text: "Sign" }] }]);
   });
 
+  test("languages and titles that are none", async () => {
+    const tracks = [
+      textTrack(1, "S_TEXT/UTF8", element(TRACK.language, "x".repeat(1000)), element(TRACK.name, "é".repeat(1000))),
+      textTrack(2, "S_TEXT/UTF8", element(TRACK.languageBcp47, "../en\u202e"), element(TRACK.name, "\u0000\n\t")),
+      textTrack(3, "S_TEXT/UTF8", element(TRACK.language, "eng\0\0"), element(TRACK.name, Buffer.from([0xff, 0xd8]))),
+    ];
+    const blocks = tracks.map((_, index) => textBlock({ track: index + 1, ms: 0, text: "x" }));
+    const found = await read("names.mkv", matroska(tracks, [cluster(0, ...blocks)]));
+    expect(found.tracks.map(({ language, title }) => [language, title])).toEqual([
+      [null, "é".repeat(200)],
+      [null, null],
+      ["eng", "��"],
+    ]);
+  });
+
   test("more tracks than an asset may have", async () => {
     const tracks = Array.from({ length: 25 }, (_, index) => textTrack(index + 1, "S_TEXT/UTF8"));
     const blocks = tracks.map((_, index) => textBlock({ track: index + 1, ms: 0, text: "x" }));
