@@ -2,14 +2,17 @@ import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { UserError } from "#lib/base";
 import { processStartTime } from "#lib/sandbox";
+import { leftOut, readTextTracks, textTracksLeftOut } from "#media/captions/read-text-tracks.ts";
 import { encode } from "#media/encode.ts";
 import type { EncodingSpec } from "#media/encoding-spec.ts";
 import { MediaError } from "#media/error.ts";
 import type { Binaries } from "#media/ffmpeg.ts";
 import type { EncodeResult } from "#media/finish.ts";
+import type { Probe } from "#media/probe.ts";
 import { probeSource } from "#media/timeline.ts";
 import { warningsOf } from "#media/tracks.ts";
 import type { Warning } from "#model/warnings.ts";
+import { subtitleOfTrack } from "#protocol/text-tracks.ts";
 import type { Scratch } from "#worker/scratch.ts";
 import { sumOf } from "#worker/transfer.ts";
 import type { Meter } from "./progress-meter.ts";
@@ -38,9 +41,13 @@ export type EncodedMedia = {
   result: EncodeResult;
   /** What of the file is left out. */
   warnings: Warning[];
+  /** The text tracks of the file, as WebVTT among the files. */
+  subtitles: PushedSubtitle[];
   /** Relative to `out` of the file's directory; manifests last. */
   files: { name: string; bytes: number }[];
 };
+
+export type PushedSubtitle = { name: string; language: string; label: string; isDefault: boolean };
 
 /** Encodes a file, or returns the result of an earlier run. Throws a UserError for a file that cannot be encoded. */
 export async function mediaOf(
@@ -59,14 +66,14 @@ const ENCODED = "made.json";
 async function storedResult(folder: string, specName: string): Promise<EncodedMedia | null> {
   const text = await readFile(join(folder, ENCODED), "utf8").catch(() => null);
   if (text === null) return null;
-  const media = JSON.parse(text) as Omit<EncodedMedia, "warnings"> & Partial<EncodedMedia>;
+  const media = JSON.parse(text) as Omit<EncodedMedia, "warnings" | "subtitles"> & Partial<EncodedMedia>;
   if (media.specName !== specName) return null;
   for (const { name, bytes } of media.files) {
     const info = await stat(join(folder, "out", name)).catch(() => null);
     if (info?.size !== bytes) return null;
   }
-  // Results of earlier versions have no warnings.
-  return { ...media, warnings: media.warnings ?? [] };
+  // Results of earlier versions have neither.
+  return { ...media, warnings: media.warnings ?? [], subtitles: media.subtitles ?? [] };
 }
 
 async function encodeToFolder(encoder: Encoder, file: File, folder: string): Promise<EncodedMedia> {
@@ -97,10 +104,13 @@ async function encodeToFolder(encoder: Encoder, file: File, folder: string): Pro
     });
     const sourceSha256 = await sum;
     await unchanged(file);
+    const texts = await writeSubtitles(file.path, outDir, { source, durationSeconds: result.durationSeconds, signal });
     const files: EncodedMedia["files"] = [];
-    for (const name of result.files) files.push({ name, bytes: (await stat(join(outDir, name))).size });
-    const warnings = [...warningsOf(source), ...warningsOf(result)];
-    const media = { specName: encoder.specName, sourceSha256, result, warnings, files };
+    for (const name of [...texts.subtitles.map(({ name }) => name), ...result.files])
+      files.push({ name, bytes: (await stat(join(outDir, name))).size });
+    const warnings = [...warningsOf(source), ...warningsOf(result), ...texts.warnings];
+    const { subtitles } = texts;
+    const media: EncodedMedia = { specName: encoder.specName, sourceSha256, result, warnings, subtitles, files };
     await replaceFile(join(folder, ENCODED), JSON.stringify(media));
     return media;
   } catch (error) {
@@ -111,6 +121,28 @@ async function encodeToFolder(encoder: Encoder, file: File, folder: string): Pro
     progress.end();
     await rm(work, { recursive: true, force: true });
   }
+}
+
+type TextOptions = { source: Probe; durationSeconds: number; signal: AbortSignal };
+
+/** Writes the text tracks of a file next to its media. The manifest of a batch takes one subtitle for each language. */
+async function writeSubtitles(path: string, outDir: string, { source, durationSeconds, signal }: TextOptions) {
+  const subtitles: PushedSubtitle[] = [];
+  if (source.jumps) return { subtitles, warnings: await textTracksLeftOut(path, "has times that jump") };
+  const { startSeconds } = source;
+  const { tracks, warnings } = await readTextTracks(path, { startSeconds, durationSeconds, signal, onMove: () => {} });
+  for (const { vtt, ...track } of tracks) {
+    const name = `track${track.number}`;
+    const { language, label } = subtitleOfTrack({ ...track, label: track.title, name }, subtitles);
+    if (language.includes("-x-")) {
+      warnings.push(leftOut(track, "is forced or not the first of its language"));
+      continue;
+    }
+    await mkdir(join(outDir, "subtitles"), { recursive: true });
+    await writeFile(join(outDir, "subtitles", `${name}.vtt`), vtt);
+    subtitles.push({ name: `subtitles/${name}.vtt`, language, label, isDefault: track.isDefault });
+  }
+  return { subtitles, warnings };
 }
 
 function inWords(error: unknown, dir: string): unknown {

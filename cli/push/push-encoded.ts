@@ -135,7 +135,7 @@ type UploadOptions = { fields: Sender["fields"]; withSource: boolean };
 type Manifest = { assets: (ManifestFiles & { title: unknown; tags?: unknown; playback_policy?: unknown })[] };
 
 function manifestOf(
-  { result, sourceSha256, warnings }: EncodedMedia,
+  { result, sourceSha256, warnings, subtitles }: EncodedMedia,
   file: File,
   { fields, withSource }: UploadOptions,
 ): Manifest {
@@ -166,6 +166,12 @@ function manifestOf(
         thumbnail_path: MEDIA + result.thumbnail,
         ...(result.storyboard && { storyboard_path: MEDIA + result.storyboard }),
         ...(result.mp4 && { mp4_path: MEDIA + result.mp4 }),
+        ...(subtitles.length > 0 && {
+          subtitles: subtitles.map(({ name, language, label, isDefault }, position) => ({
+            path: MEDIA + name,
+            ...{ language, label, position, is_default: isDefault },
+          })),
+        }),
         ...(tags !== undefined && { tags }),
         ...(playback_policy !== undefined && { playback_policy }),
       },

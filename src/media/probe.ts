@@ -11,7 +11,7 @@ import { SPHERICAL_ENTRIES, sphericalOf } from "./spherical-side-data.ts";
 import { streamsWithPackets } from "./streams-with-packets.ts";
 import type { Jumps } from "./timeline/packet-lines.ts";
 import type { Pause } from "./timeline/pauses.ts";
-import { divideTracks, nothingPlays, type SkippedTrack, stillImage, unsupportedFormat } from "./tracks.ts";
+import { divideTracks, isMedia, nothingPlays, type SkippedTrack, stillImage, unsupportedFormat } from "./tracks.ts";
 import { isTruncated } from "./truncated.ts";
 
 export type VideoTrack = {
@@ -94,7 +94,7 @@ export type Probe = {
   /** Video tracks that do not play. */
   otherVideo: VideoTrack[];
   audio: AudioTrack[];
-  /** Tracks that cannot be decoded. */
+  /** Tracks that cannot be decoded, and subtitles that are no text. */
   skipped: SkippedTrack[];
   /** Where its times jump, in seconds from its start; they were corrected. Null where they do not, or are not measured. */
   jumps: Jumps | null;
@@ -255,7 +255,8 @@ function toProbe(
   const tracks = ofFirstProgram(divideTracks(streams, decodable), programs);
   const video = tracks.video.find((s) => s.disposition.default) ?? tracks.video[0];
   if (!video && tracks.audio.length === 0) {
-    if (streams.length === 0 || tracks.skipped.length > 0) throw nothingPlays(format.format_name, tracks.skipped);
+    const skipped = tracks.skipped.filter(isMedia);
+    if (streams.length === 0 || skipped.length > 0) throw nothingPlays(format.format_name, skipped);
     throw new MediaError("input_has_no_media", "The source has neither video nor audio.", false);
   }
   if (ANIMATIONS.includes(format.format_name) && video?.nb_read_packets === "1") throw stillImage(format.format_name);

@@ -15,6 +15,7 @@ import { FrameRates } from "./timeline/frame-rates.ts";
 import { type Jumps, PacketLines } from "./timeline/packet-lines.ts";
 import { type Pauses, pausesIn, pausesOf } from "./timeline/pauses.ts";
 import { TrackTimes } from "./timeline/track-times.ts";
+import { isMedia } from "./tracks.ts";
 import { withContinuations } from "./transport/continuations.ts";
 import { withSteadyPrograms } from "./transport/steady-programs.ts";
 
@@ -106,12 +107,17 @@ function withIndex(headers: Probe, { tracks, isCut }: SourceIndex): Probe {
   const seconds = Math.max(...ends) - headers.startSeconds;
   const durationSeconds = seconds > 0 ? seconds : headers.durationSeconds;
   const indexed = video && tracks[video.index];
-  const common = { ...headers, durationSeconds, isTruncated, audio };
+  const skipped = withPackets(headers, (index) => tracks[index]?.sizes.length !== 0);
+  const common = { ...headers, durationSeconds, isTruncated, audio, skipped };
   if (!video || indexed?.kind !== "video") return { ...common, video };
   const rates = new FrameRates();
   for (const seconds of indexed.pts) rates.add(seconds);
   return { ...common, video: { ...video, ...ratesOf(video, rates.rate(), indexed.pts.length) } };
 }
+
+/** Subtitles that are only declared are not left out. */
+const withPackets = ({ skipped }: Probe, has: (index: number) => boolean): Probe["skipped"] =>
+  skipped.filter((track) => isMedia(track) || has(track.number - 1));
 
 /** Codecs whose samples in MP4 begin with the length of a NAL unit, which is never 0 (ISO/IEC 14496-15, 4.3.3). */
 const WITH_LENGTHS: readonly string[] = ["h264", "hevc"];
@@ -193,7 +199,7 @@ async function readTracks(
     // A source that ends in the middle has what was read of it; the encode reports its faults.
     if (!(error instanceof MediaError) || error.exitCode === null) throw error;
   });
-  return { tracks, jumps: lines.jumps };
+  return { tracks, jumps: lines.jumps, seen: lines.seen };
 }
 
 /** FLAC states its length, and has nothing else from which it is known that its end is missing. */
@@ -217,9 +223,9 @@ function withPauses(probe: Probe, pauses: Pauses): Probe {
   return { ...probe, video: probe.video && paused(probe.video), audio: probe.audio.map(paused) };
 }
 
-type Read = { tracks: ReadonlyMap<number, TrackTimes>; jumps: Jumps | null };
+type Read = { tracks: ReadonlyMap<number, TrackTimes>; jumps: Jumps | null; seen: ReadonlySet<number> };
 
-function measured(headers: Probe, { tracks, jumps }: Read): Probe {
+function measured(headers: Probe, { tracks, jumps, seen }: Read): Probe {
   const timed = <Track extends VideoTrack | AudioTrack>(track: Track): Track | null => {
     const { first, end, packets } = tracks.get(track.index) ?? { first: null, end: null, packets: 0 };
     // A track that is only declared does not exist.
@@ -247,6 +253,7 @@ function measured(headers: Probe, { tracks, jumps }: Read): Probe {
     jumps: jumps && { ...jumps, firstSeconds: jumps.firstSeconds - startSeconds },
     durationSeconds: seconds > 0 ? seconds : headers.durationSeconds,
     otherVideo: headers.otherVideo.map((track) => timed(track) ?? track),
+    skipped: withPackets(headers, (index) => seen.has(index)),
     video: video && times ? { ...video, ...ratesOf(video, times.rate, times.packets) } : video,
     audio,
   };

@@ -14,11 +14,11 @@ export type Stream = {
   disposition: Record<string, number>;
 };
 
-/** A track that cannot be decoded. */
+/** A track that cannot be decoded, or has subtitles that are no text. */
 export type SkippedTrack = {
   /** Its position in the source, from 1. */
   number: number;
-  kind: "video" | "audio";
+  kind: "video" | "audio" | "subtitles";
   /** ffprobe's name, or the container's tag of an unknown codec. */
   codec: string;
   /** There is no decoder; otherwise its data are damaged. */
@@ -30,10 +30,18 @@ export type Tracks<S extends Stream> = { video: S[]; audio: S[]; skipped: Skippe
 export const isVideo = ({ codec_type, disposition }: Stream): boolean =>
   // ffmpeg reports cover art as a video stream, but it is not video.
   codec_type === "video" && !disposition.attached_pic;
+/** Subtitles that consist of images, or of characters of television that no part of the product reads; text is read elsewhere. */
+const NO_TEXT: ReadonlySet<string> = new Set([
+  ...["dvb_subtitle", "dvd_subtitle", "hdmv_pgs_subtitle", "xsub"],
+  ...["dvb_teletext", "arib_caption", "hdmv_text_subtitle"],
+]);
+const isUnreadable = ({ codec_type, codec_name }: Stream): boolean =>
+  codec_type === "subtitle" && NO_TEXT.has(codec_name);
+
 export const isAudio = ({ codec_type }: Stream): boolean => codec_type === "audio";
 
 /**
- * Divides the video and audio streams of a source, all of which have packets, into those that play and those that cannot be
+ * Divides the streams of a source, all of whose video and audio has packets, into those that play and those that cannot be
  * decoded. `decodable`: ffprobe's names of the codecs that have a decoder.
  */
 export function divideTracks<S extends Stream>(streams: readonly S[], decodable: ReadonlySet<string>): Tracks<S> {
@@ -50,8 +58,16 @@ export function divideTracks<S extends Stream>(streams: readonly S[], decodable:
         isUnsupported: !isKnown(one),
       }),
     );
-  return { video, audio, skipped };
+  const subtitles = streams
+    .filter(isUnreadable)
+    .map(
+      (one): SkippedTrack => ({ number: one.index + 1, kind: "subtitles", codec: codecOf(one), isUnsupported: true }),
+    );
+  return { video, audio, skipped: [...skipped, ...subtitles] };
 }
+
+/** Those without which a source may have nothing that plays. */
+export const isMedia = ({ kind }: SkippedTrack): boolean => kind !== "subtitles";
 
 /** The planned tracks of which no decoder returned anything. `written`: names of the renditions that have segments. */
 export function undecodedTracks({ video, audio }: PlannedTracks, written: readonly { name: string }[]): SkippedTrack[] {
@@ -90,7 +106,7 @@ export const warningsOf = ({ skipped, isTruncated = false, jumps = null }: Left)
   ...skipped.map(
     (track): Warning => ({
       code: "track_skipped",
-      message: `T${described(track).slice(1)} cannot be decoded and was left out.`,
+      message: `T${described(track).slice(1)} ${isMedia(track) ? "cannot be decoded" : "has no text that can be read"} and was left out.`,
     }),
   ),
   ...(isTruncated ? [TRUNCATED] : []),

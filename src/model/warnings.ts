@@ -1,6 +1,6 @@
 /** The codes of an asset's `warnings`, with what each means. */
 export const WARNINGS = {
-  track_skipped: "A track of the source cannot be decoded and was left out; the others play",
+  track_skipped: "A track of the source cannot be decoded or read and was left out; the others play",
   source_truncated: "The end of the source is missing; its beginning plays",
   timestamps_repaired: "The timestamps of the source jump; they were corrected, and all of it plays in sync",
   closed_captions_unreadable: "The closed captions in the video of the source could not be read",

@@ -40,7 +40,7 @@ export const WorkerContract = v.object({
     prefix: v.pipe(v.string(), v.regex(/^[^/].*\/$/)),
     ...optional(outputs.entries, "dash_manifest_path", "thumbnail_path", "storyboard_path", "mp4_path"),
     ...optional(outputs.entries, "subtitle_paths", "words_paths", "captions_required", "separate_captions"),
-    ...optional(outputs.entries, "read_closed_captions"),
+    ...optional(outputs.entries, "read_closed_captions", "read_text_tracks"),
   }),
   artifacts: v.object({ ...artifacts.entries, ...optional(artifacts.entries, "local_path") }),
   /** Validated when it is used: another worker may support one that this worker does not. */

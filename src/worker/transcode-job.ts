@@ -14,12 +14,12 @@ import { pathBelow } from "#model/object-keys.ts";
 import type { Warning } from "#model/warnings.ts";
 import type { Completion, WorkerContract } from "#protocol/worker-client.ts";
 import { addCaptions, type Captions, createCaptions } from "./captions.ts";
-import { type ClosedCaptionFiles, writeClosedCaptions } from "./closed-captions.ts";
 import type { JobContext } from "./context.ts";
 import type { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import { Publisher } from "./publisher.ts";
 import { fetchWatermark, requestedSpec } from "./requested-spec.ts";
 import { runConcurrently } from "./run-concurrently.ts";
+import { type SourceTextFiles, writeSourceTexts } from "./source-texts.ts";
 import { download, removeFolder, SourceCorrupt, sourceMissing, sumOf } from "./transfer.ts";
 
 // Shares of the stages in 0–100; encoding takes almost all of the time.
@@ -84,7 +84,7 @@ async function encodeChecked(
   context: JobContext,
   { heartbeat, work, outDir }: Workspace,
   { input, watched }: { input: string; watched: Set<string> },
-): Promise<{ result: EncodeResult; captions: Captions; closed: ClosedCaptionFiles } & SourceFacts> {
+): Promise<{ result: EncodeResult; captions: Captions; closed: SourceTextFiles } & SourceFacts> {
   const { binaries, scratch, memoryBytes, encoders } = context;
   const { source } = job;
   const spoiled = new AbortController();
@@ -145,8 +145,8 @@ async function encodeChecked(
           ended,
           (signal) => createCaptions(job, context, { ...repaired, whole, ...reading, signal, onProgress }),
           (signal) =>
-            writeClosedCaptions(job, context, {
-              ...{ input: repaired.input, plan: whole, startSeconds: repaired.probe.startSeconds },
+            writeSourceTexts(job, context, {
+              ...{ input: repaired.input, original: input, plan: whole, startSeconds: repaired.probe.startSeconds },
               ...{ ...reading, signal },
             }),
         );

@@ -11,12 +11,12 @@ import { trackContract } from "./added-audio/contract.ts";
 import { claimTrack } from "./added-audio/queue.ts";
 import { claimSpeech } from "./caption-jobs/claim.ts";
 import { claim, isEncodingQueued } from "./claim.ts";
-import { wantsClosedCaptions } from "./closed-captions.ts";
 import { workerContract } from "./contract.ts";
 import { nameOfLease } from "./lease-urls.ts";
 import { passOn, waitForJob, wakeNext } from "./long-poll.ts";
 import { correctSize } from "./registered-source.ts";
 import { type Capabilities, NO_CAPABILITIES, takesTasks } from "./requirements.ts";
+import { wantsSourceTexts } from "./source-texts.ts";
 import { NO_CAPTIONS, sourceUpload, wantedCaptions } from "./source-upload.ts";
 import { type ClaimedTask, taskOfContract } from "./tasks/start.ts";
 import { reportsCaptions, reportsClosedCaptions } from "./tasks/written.ts";
@@ -112,7 +112,7 @@ async function contractFor(app: App, { job, asset, lease, task }: ClaimedTask, b
     sourceBytes: stored?.bytes ?? asset.sourceBytes,
     captions: wanted,
     hasSeparateCaptions,
-    readsClosedCaptions: wantsClosedCaptions(asset, job) && (await reportsClosedCaptions(app.db, task)),
+    readsSourceTexts: wantsSourceTexts(asset, job) && (await reportsClosedCaptions(app.db, task)),
     lease: { ...lease, name: nameOfLease(task) },
     sharesDisk: sharesDisk(app, body),
     task: task.knownAsJob ? null : await taskOfContract(app.db, task),

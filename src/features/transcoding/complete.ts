@@ -15,7 +15,6 @@ import { applyFitted, fitTracks } from "./added-audio/fit.ts";
 import { NO_TRANSCRIBER } from "./caption-jobs/missing.ts";
 import { queueRequested } from "./caption-jobs/requested.ts";
 import { publishCaptions, readCaptions } from "./captions.ts";
-import { publishClosedCaptions, storeClosedCaptions } from "./closed-captions.ts";
 import { applyClip, verifyClip } from "./complete-clip.ts";
 import { announcedSum } from "./contract.ts";
 import { isOutdatedTrim } from "./job-commands.ts";
@@ -24,6 +23,7 @@ import { failAttempt, type Running } from "./lifecycle/attempts.ts";
 import { completeJob } from "./lifecycle/results.ts";
 import { type StoreReceipt, storeNoReceipt } from "./receipts.ts";
 import { queueSum } from "./source-sums.ts";
+import { publishSourceTexts, storeSourceTexts } from "./source-texts.ts";
 import { wantedCaptions } from "./source-upload.ts";
 import { completedWith, finishTask, liveTask, type TaskRef } from "./tasks/lease.ts";
 import { checkArtifacts, verifyResult } from "./verify-artifacts.ts";
@@ -69,9 +69,9 @@ async function completeLeased(
   const paths = await checkArtifacts(app, place, result);
   const wanted = await wantedCaptions(app.db, job.assetId);
   const captions = await readCaptions(app, objects, { job, wanted, result });
-  const closed = await storeClosedCaptions(app, place, { job, reported: result.closed_captions });
+  const texts = await storeSourceTexts(app, place, { job, reported: result.closed_captions });
   // Caption objects move to the prefix of subtitles and are counted there.
-  const verified = await verifyResult(app, place, { paths, result, but: [...captions.paths, ...closed.paths] });
+  const verified = await verifyResult(app, place, { paths, result, but: [...captions.paths, ...texts.paths] });
   const sum = verified.media.source_sha256 ?? null;
   const encoded = (await app.db.select().from(assets).where(eq(assets.id, job.assetId)).get()) ?? notFound("job");
   const isTranscribed = captions.separate.length === 0 || (await isTranscriptionConfigured(app));
@@ -91,12 +91,14 @@ async function completeLeased(
       return { completed: await failAttempt(tx, app, leased, fault), corrupt: message };
     }
     await finishTask(tx, app, leased.task, resultHash);
+    // A text of the source is kept, as one that exists already, where captions in its language are requested.
+    const leftOut = await publishSourceTexts(tx, app, { asset: before, job: leased.job }, texts);
     const captionErrors = await publishCaptions(tx, app, before, captions);
-    await publishClosedCaptions(tx, app, { asset: before, job: leased.job }, closed);
     const unconfigured = await missingCaptions(app, Object.keys(captionErrors ?? {}));
     const warnings = [
       ...(verified.media.warnings ?? []),
-      ...(closed.warning ? [closed.warning] : []),
+      ...texts.warnings,
+      ...leftOut,
       ...(unconfigured ? [unconfigured] : []),
     ];
     const warned = { ...verified, media: { ...verified.media, warnings } };

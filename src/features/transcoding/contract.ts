@@ -29,8 +29,8 @@ export type ContractOptions = {
   captions: WantedCaptions;
   /** The worker may leave captions to jobs of their own. */
   hasSeparateCaptions?: boolean;
-  /** The worker is asked for the closed captions in the video. */
-  readsClosedCaptions?: boolean;
+  /** The worker is asked for the closed captions in the video, and for text tracks. */
+  readsSourceTexts?: boolean;
   lease: (Lease & { name: LeaseName }) | null;
   sharesDisk: boolean;
   /** The part of the job that is leased. */
@@ -51,7 +51,7 @@ export async function workerContract(
     sourceBytes,
     captions,
     hasSeparateCaptions = false,
-    readsClosedCaptions = false,
+    readsSourceTexts = false,
     lease,
     sharesDisk,
     task = null,
@@ -100,7 +100,7 @@ export async function workerContract(
       ),
       captions_required: captions.required,
       ...(hasSeparateCaptions && { separate_captions: true }),
-      ...(readsClosedCaptions && { read_closed_captions: true }),
+      ...(readsSourceTexts && { read_closed_captions: true, read_text_tracks: true }),
     },
     artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(directoryOf(prefix)) },
     encoding_spec: spec as Record<string, unknown>,

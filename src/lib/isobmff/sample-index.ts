@@ -111,7 +111,7 @@ export function withinFile(track: TrackIndex, size: number): TrackIndex {
  * The edit of a track (8.6.6): seconds to add to its times, and where it ends in its media, in seconds. Empty edits, then
  * one edit; null for any other list.
  */
-function editOf(data: Buffer, track: Box, { scale, movieScale }: { scale: number; movieScale: number }) {
+export function editOf(data: Buffer, track: Box, { scale, movieScale }: { scale: number; movieScale: number }) {
   const all = { shift: 0, endSeconds: Number.POSITIVE_INFINITY };
   const elst = find(data, ["edts", "elst"], track);
   if (!elst) return all;

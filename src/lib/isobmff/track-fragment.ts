@@ -12,19 +12,28 @@ export const isSync = ({ flags }: { flags: number }): boolean => (flags & NON_SY
 
 /**
  * The samples of one track of a fragment (8.8.6 to 8.8.12), in the order of decoding, whose data may not be there. Throws
- * Error when it is malformed, encrypted, refers to data by their position in a file, or has more than `most` samples.
+ * Error when it is malformed, encrypted, refers to data by their position in a file, or has more than `most` samples. With
+ * `moofAt`, where the fragment begins in its file, it may refer to data by their position.
  */
 export function readTrackFragment(
   data: Buffer,
-  { moof, traf, defaults, most }: { moof: Box; traf: Box; defaults: SampleDefaults; most: number },
+  {
+    moof,
+    traf,
+    defaults,
+    most,
+    moofAt,
+  }: { moof: Box; traf: Box; defaults: SampleDefaults; most: number; moofAt?: number },
 ): FragmentSample[] {
   const parts = [...boxes(data, traf.start, traf.end)];
   if (parts.some(({ type }) => type === "senc")) throw new Error("The media are encrypted.");
   const [tfhd, tfdt] = ["tfhd", "tfdt"].map((type) => parts.find((part) => part.type === type));
   if (!tfhd || !tfdt) throw new Error("A fragment has no time.");
+  const base = baseOf(data, tfhd);
+  if (base !== null && moofAt === undefined) throw new Error("A fragment refers to data by their position in a file.");
   const own = headerOf(data, tfhd, defaults);
   let dts = isLong(data, tfdt) ? Number(data.readBigUInt64BE(field(tfdt, 4, 8))) : uint32(data, tfdt, 4);
-  const start = moof.start - 8;
+  const start = base === null ? moof.start - 8 : base - (moofAt as number);
   let at = start;
   const samples: FragmentSample[] = [];
   for (const trun of parts.filter(({ type }) => type === "trun")) {
@@ -68,11 +77,14 @@ function* readRun(data: Buffer, trun: Box, { own, dts, at, start }: RunPosition)
   }
 }
 
+/** 8.8.7: where the data are counted from, in the file; null for the start of the fragment. */
+const baseOf = (data: Buffer, tfhd: Box): number | null =>
+  flagsOf(data, tfhd) & 0x1 ? Number(data.readBigUInt64BE(field(tfhd, 8, 8))) : null;
+
 /** 8.8.7: the defaults of a fragment. */
 function headerOf(data: Buffer, tfhd: Box, defaults: SampleDefaults): SampleDefaults {
   const flags = flagsOf(data, tfhd);
-  if (flags & 0x1) throw new Error("A fragment refers to data by their position in a file.");
-  let offset = flags & 0x2 ? 12 : 8;
+  let offset = 8 + (flags & 0x1 ? 8 : 0) + (flags & 0x2 ? 4 : 0);
   const next = (flag: number, otherwise: number) => {
     if (!(flags & flag)) return otherwise;
     offset += 4;

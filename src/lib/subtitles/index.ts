@@ -5,6 +5,8 @@ export { escapeText, fragmentOf, fromFragment, plainOf } from "./cue-text/fragme
 export { plainText } from "./cue-text/plain-text.ts";
 export { type Part, type Piece, partsOf, type Sentence } from "./cue-text/sentences.ts";
 export { shapedCues } from "./cues/shape.ts";
+export { MAX_PACKET_BYTES, type PacketFormat, readPacket } from "./packets/packet.ts";
+export { TrackText } from "./packets/track-text.ts";
 export { SPACELESS } from "./spaceless.ts";
 export { languageOfTtml } from "./ttml/from-ttml.ts";
 export { clippedVtt } from "./vtt/clip.ts";

@@ -1,3 +1,5 @@
+import { headOf } from "./matroska-elements.ts";
+
 /** Bytes of a block that are kept: captions are at its beginning, and the captions of a second field behind the first field. */
 const MAX_BLOCK_BYTES = 2 ** 20;
 
@@ -37,7 +39,9 @@ export class MatroskaBlocks {
       data = data.subarray(skipped);
       const head = this.#skip > 0 ? null : headOf(data);
       if (head === null) break;
-      const { id, from, size } = head;
+      const { id, from } = head;
+      // Only containers have none.
+      const size = head.size ?? 0;
       if (CONTAINERS.has(id)) {
         this.#skip = from;
         continue;
@@ -58,18 +62,3 @@ export class MatroskaBlocks {
     this.#rest = Buffer.from(data);
   }
 }
-
-/** Where the content of the element at the start of `data` is (RFC 8794, 5 and 6); null where more bytes are needed. */
-function headOf(data: Buffer): { id: number; from: number; size: number } | null {
-  const idBytes = lengthOf(data[0]);
-  const sizeBytes = lengthOf(data[idBytes]);
-  const from = idBytes + sizeBytes;
-  if (data.length < from) return null;
-  const id = data.readUIntBE(0, Math.min(idBytes, 6));
-  let size = (data[idBytes] as number) & (0xff >> sizeBytes);
-  for (let at = idBytes + 1; at < from; at++) size = size * 256 + (data[at] as number);
-  return { id, from, size };
-}
-
-/** The length of a number, by the zeros that it begins with. */
-const lengthOf = (first = 0): number => Math.max(1, Math.clz32(first) - 23);

@@ -106,6 +106,7 @@ const storedPlan = (
   hdrMetadata,
   frames: framesOf(plan, probe),
   warnings: warningsOf(probe),
+  originSeconds: probe.startSeconds,
   ...(index && videoTrackOf(index, probe.video) && { startSeconds: probe.startSeconds }),
 });
 

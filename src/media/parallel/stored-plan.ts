@@ -113,6 +113,8 @@ const StoredPlan = v.object({
   /** The number of frames that the video will have; null when it is not known. */
   frames: v.optional(v.nullable(count), null),
   startSeconds: v.optional(v.number()),
+  // Absent in plans of earlier versions.
+  originSeconds: v.optional(v.number()),
   // All chunks state the same.
   hdrMetadata: v.optional(v.nullable(hdrMetadata), null),
   // Absent in plans of earlier versions.
@@ -176,6 +178,8 @@ export type StoredPlan = EncodePlan & {
   frames: number | null;
   /** When the file begins, of a source with an index: chunks seek to keyframes of the index. */
   startSeconds?: number | undefined;
+  /** When the file begins, on its own timeline, of any source. */
+  originSeconds?: number | undefined;
   /** The metadata of a source whose HDR is kept by a codec; else null. */
   hdrMetadata: HdrMetadata | null;
   /** What of the source is left out. */

@@ -38,6 +38,8 @@ type Context = {
 
 /** Reads what ffprobe prints of packets: `stream_index,pts_time,dts_time,duration_time,flags`. */
 export class PacketLines {
+  /** The streams that have packets, also others than the tracks. */
+  readonly seen = new Set<number>();
   readonly #tracks: ReadonlyMap<number, TrackTimes>;
   readonly #clock: Clock;
   readonly #expected = new Map<number, number>();
@@ -75,8 +77,10 @@ export class PacketLines {
   #packet(line: string): void {
     const [stream = "", pts = "", dts = "", duration = "", flags = ""] = line.split(",");
     const index = Number(stream);
+    if (stream === "") return;
+    this.seen.add(index);
     const track = this.#tracks.get(index);
-    if (!track || stream === "") return;
+    if (!track) return;
     const [shown, decoded, lasts] = [pts, dts, duration].map((field) => {
       const seconds = Number.parseFloat(field);
       return Number.isFinite(seconds) ? seconds : null;

@@ -32,12 +32,12 @@ import { readFromFolder, type SegmentReader } from "#media/sample-video.ts";
 import type { Chunk, Task, WrittenRendition } from "#protocol/task.ts";
 import type { TaskResult } from "#protocol/worker-client.ts";
 import { addCaptions, createCaptions } from "../captions.ts";
-import { writeClosedCaptions } from "../closed-captions.ts";
 import type { JobContext } from "../context.ts";
 import { LeaseLost } from "../lease-client.ts";
 import { Publisher } from "../publisher.ts";
 import { fetchWatermark, requestedSpec } from "../requested-spec.ts";
 import { runConcurrently } from "../run-concurrently.ts";
+import { writeSourceTexts } from "../source-texts.ts";
 import { requestedNames, type SourceFacts, toCompletion, transcode, type Workspace } from "../transcode-job.ts";
 import { sumOf } from "../transfer.ts";
 import { planTask } from "./plan-task.ts";
@@ -122,7 +122,7 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
           { source, window },
         ),
       async (signal) => {
-        if (!task.publishes) return closedCaptionsOf({ job, context, workspace }, { plan, source, signal });
+        if (!task.publishes) return sourceTextsOf({ job, context, workspace }, { plan, source, signal });
         const others = videoRenditions(plan, spec)
           .map(({ name }) => name)
           .filter((name) => !renditions?.includes(name));
@@ -280,7 +280,7 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
               onProgress: (captioned) => report({ captioned }),
               onMove: () => heartbeat.move(),
             }),
-          (both) => closedCaptionsOf({ job, context, workspace }, { plan, source, signal: both }),
+          (both) => sourceTextsOf({ job, context, workspace }, { plan, source, signal: both }),
         ),
     );
     heartbeat.report("publishing", ENCODED);
@@ -293,12 +293,12 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
   }
 }
 
-const closedCaptionsOf = (
+const sourceTextsOf = (
   { job, context, workspace: { work, heartbeat } }: Running,
   { plan, source, signal }: { plan: StoredPlan; source: TaskSource; signal: AbortSignal },
 ) =>
-  writeClosedCaptions(job, context, {
-    ...{ input: source.path, plan, startSeconds: plan.startSeconds ?? 0 },
+  writeSourceTexts(job, context, {
+    ...{ input: source.path, plan, startSeconds: plan.originSeconds ?? plan.startSeconds ?? 0 },
     ...{ source, work, signal, onMove: () => heartbeat.move() },
   });
 

@@ -25,6 +25,7 @@ export class ContractServer implements AsyncDisposable {
   /** Captions may be left to jobs of their own. */
   separateCaptions = false;
   closedCaptions = false;
+  textTracks = false;
   localPaths: { source?: string; artifacts?: string } = {};
   encodingSpec: Record<string, unknown> = {};
   /** When a claim contains this proof, the local paths are returned. */
@@ -162,6 +163,7 @@ export class ContractServer implements AsyncDisposable {
         captions_required: this.captionsRequired,
         ...(this.separateCaptions && { separate_captions: true }),
         ...(this.closedCaptions && { read_closed_captions: true }),
+        ...(this.textTracks && { read_text_tracks: true }),
       },
       artifacts: { sign_url: `${job}/sign`, local_path: local.artifacts ?? null },
       encoding_spec: this.encodingSpec,

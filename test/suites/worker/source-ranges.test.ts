@@ -1,4 +1,4 @@
-import { rmSync, statSync } from "node:fs";
+import { rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type CountingProxy, countingProxy } from "#test/support/counting-proxy.ts";
@@ -96,6 +96,22 @@ test("of a source with closed captions one of them reads all, and has them", asy
   const { body } = await server.call("GET", `/api/v1/assets/${made.asset.id}/subtitles?include=content`, made);
   const content = expect.stringMatching(/^WEBVTT\n\n00:01:00\.9.. --> 00:01:40\.0..\nHELLO\n$/);
   expect(body).toMatchObject([{ language: "und", label: "CC1", content }]);
+});
+
+test("of a source with text tracks they read only these in addition", async () => {
+  const texts = join(clips, "texts.srt");
+  const times = Array.from({ length: SECONDS / 2 }, (_, index) => {
+    const time = (second: number) => `00:0${Math.floor(second / 60)}:${String(second % 60).padStart(2, "0")},000`;
+    return `${index + 1}\n${time(2 * index)} --> ${time(2 * index + 1)}\nLine ${index}\n`;
+  });
+  writeFileSync(texts, times.join("\n"));
+  const titled = join(clips, "titled.mp4");
+  await ffmpeg("-i", clip, "-i", texts, "-map", "0", "-map", "1", "-c", "copy", "-c:s", "mov_text", titled);
+  const { server, proxy, made } = await encoded(titled);
+  const { body } = await server.call("GET", `/api/v1/assets/${made.asset.id}/subtitles?include=content`, made);
+  expect(body).toMatchObject([{ language: "und", label: "Track 3", warnings: [] }]);
+  expect(body[0].content.match(/Line/g)).toHaveLength(SECONDS / 2);
+  expect(share(proxy, titled)).toBeLessThan(1.2);
 });
 
 nightly("the first segment of early playback needs only the beginning of a source", async () => {

@@ -31,7 +31,8 @@ export async function captionsIn(
 
 const secondsOf = (time: string) => time.split(":").reduce((sum, part) => sum * 60 + Number(part), 0);
 
-function cuesOf(vtt: string): ReadCue[] {
+/** The cues of a WebVTT text without ids, in seconds. */
+export function cuesOf(vtt: string): ReadCue[] {
   return vtt
     .split("\n\n")
     .slice(1)

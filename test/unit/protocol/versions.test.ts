@@ -31,6 +31,7 @@ const contract: v.InferInput<typeof server.WorkerContract> = {
     captions_required: true,
     separate_captions: true,
     read_closed_captions: true,
+    read_text_tracks: true,
   },
   artifacts: { sign_url: "https://video.example/artifacts", local_path: null },
   encoding_spec: { ...encodingSpec },

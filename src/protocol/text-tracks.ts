@@ -1,0 +1,36 @@
+import { canonicalLanguage, ownName } from "#lib/base";
+import type { TEXT_TRACK_KINDS } from "./worker.ts";
+
+/** A text track of a source, as a worker reports it. */
+type ReportedTrack = {
+  /** Its name in the completion, such as `track3`. */
+  name: string;
+  language: string | null | undefined;
+  label: string | null | undefined;
+  kind: (typeof TEXT_TRACK_KINDS)[number];
+};
+
+/** What the tag and the label of a track of a kind have in addition. */
+const MARKS: Record<ReportedTrack["kind"], { subtag: string; words: string } | null> = {
+  subtitles: null,
+  captions: { subtag: "sdh", words: "SDH" },
+  forced: { subtag: "forced", words: "forced" },
+};
+
+/**
+ * Language and label of a text track. An asset has one subtitle in each language, so that others have a private subtag (RFC 5646,
+ * 2.2.7): always `en-x-forced`, and where `en` exists `en-x-sdh` or `en-x-track3`. `tracks`: those that the asset has.
+ */
+export function subtitleOfTrack(
+  { name, language: stated, label, kind }: ReportedTrack,
+  tracks: readonly { language: string }[],
+): { language: string; label: string } {
+  const spoken = canonicalLanguage(stated ?? "") ?? "und";
+  const mark = MARKS[kind];
+  const marked = mark && `${spoken}-x-${mark.subtag}`;
+  const candidates = [...(kind === "forced" ? [] : [spoken]), ...(marked ? [marked] : [])];
+  const isTaken = (tag: string) => tracks.some((track) => track.language === tag);
+  const language = candidates.find((tag) => !isTaken(tag)) ?? (marked ? `${marked}-${name}` : `${spoken}-x-${name}`);
+  const named = spoken === "und" ? name.replace(/^track/, "Track ") : ownName(spoken);
+  return { language, label: label?.trim() || (mark ? `${named} (${mark.words})` : named) };
+}
