@@ -19,7 +19,15 @@ const below = {
   isAscending: true,
   sheet: null,
   tracks: [
-    { id: 1, list: "subtitles/1.m3u8", file: "subtitles/1.vtt", language: "en", label: "English", isDefault: true },
+    {
+      id: 1,
+      list: "subtitles/1.m3u8",
+      file: "subtitles/1.vtt",
+      language: "en",
+      label: "English",
+      isDefault: true,
+      role: "caption" as const,
+    },
   ],
 };
 const bytesOf = ({ text }: FuzzDocument) => Buffer.from(text);

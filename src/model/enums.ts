@@ -44,6 +44,8 @@ export const BATCH_UPLOAD_STATUSES = ["pending", "completed", "aborted"] as cons
 export const BATCH_UPLOAD_MODES = ["put", "multipart", "proxy"] as const;
 
 export const SUBTITLE_SOURCES = ["upload", "translation", "auto"] as const;
+/** `caption` is also for people who cannot hear, `description` for people who cannot see, `forced` for what no viewer understands. */
+export const SUBTITLE_ROLES = ["subtitle", "caption", "description", "forced"] as const;
 export const TEXT_TRACK_STATUSES = ["pending", "processing", "ready", "failed"] as const;
 
 export const ORDER_STATUSES = ["creating", "pending", "paid", "expired"] as const;

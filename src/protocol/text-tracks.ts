@@ -1,4 +1,5 @@
 import { canonicalLanguage, ownName } from "#lib/base";
+import type { SUBTITLE_ROLES } from "#model/enums.ts";
 import type { TEXT_TRACK_KINDS } from "./worker.ts";
 
 /** A text track of a source, as a worker reports it. */
@@ -11,6 +12,11 @@ type ReportedTrack = {
 };
 
 /** What the tag and the label of a track of a kind have in addition. */
+const ROLES: Record<ReportedTrack["kind"], (typeof SUBTITLE_ROLES)[number]> = {
+  subtitles: "subtitle",
+  captions: "caption",
+  forced: "forced",
+};
 const MARKS: Record<ReportedTrack["kind"], { subtag: string; words: string } | null> = {
   subtitles: null,
   captions: { subtag: "sdh", words: "SDH" },
@@ -18,13 +24,13 @@ const MARKS: Record<ReportedTrack["kind"], { subtag: string; words: string } | n
 };
 
 /**
- * Language and label of a text track. An asset has one subtitle in each language, so that others have a private subtag (RFC 5646,
+ * Language, label and role of a text track. An asset has one subtitle in each language, so that others have a private subtag (RFC 5646,
  * 2.2.7): always `en-x-forced`, and where `en` exists `en-x-sdh` or `en-x-track3`. `tracks`: those that the asset has.
  */
 export function subtitleOfTrack(
   { name, language: stated, label, kind }: ReportedTrack,
   tracks: readonly { language: string }[],
-): { language: string; label: string } {
+): { language: string; label: string; role: (typeof SUBTITLE_ROLES)[number] } {
   const spoken = canonicalLanguage(stated ?? "") ?? "und";
   const mark = MARKS[kind];
   const marked = mark && `${spoken}-x-${mark.subtag}`;
@@ -32,5 +38,5 @@ export function subtitleOfTrack(
   const isTaken = (tag: string) => tracks.some((track) => track.language === tag);
   const language = candidates.find((tag) => !isTaken(tag)) ?? (marked ? `${marked}-${name}` : `${spoken}-x-${name}`);
   const named = spoken === "und" ? name.replace(/^track/, "Track ") : ownName(spoken);
-  return { language, label: label?.trim() || (mark ? `${named} (${mark.words})` : named) };
+  return { language, label: label?.trim() || (mark ? `${named} (${mark.words})` : named), role: ROLES[kind] };
 }

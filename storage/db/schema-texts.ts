@@ -1,6 +1,6 @@
 import { blob, integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { SubtitleWarning } from "#lib/subtitles";
-import { SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "#model/enums.ts";
+import { SUBTITLE_ROLES, SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "#model/enums.ts";
 import { id, times } from "./columns.ts";
 
 export const subtitles = sqliteTable("subtitles", {
@@ -12,6 +12,7 @@ export const subtitles = sqliteTable("subtitles", {
   position: integer("position").notNull().default(0),
   source: text("source", { enum: SUBTITLE_SOURCES }).notNull(),
   isDefault: integer("is_default", { mode: "boolean" }).notNull().default(false),
+  role: text("role", { enum: SUBTITLE_ROLES }).notNull().default("subtitle"),
   status: text("status", { enum: TEXT_TRACK_STATUSES }).notNull().default("ready"),
   objectKey: text("object_key").notNull(),
   bytes: integer("bytes").notNull(),

@@ -244,6 +244,7 @@ const trackOf = (row: SubtitleRow) => ({
   language: row.language,
   label: row.label,
   isDefault: row.isDefault,
+  role: row.role,
   list: subtitleList(row),
   file: subtitleFile(row),
 });

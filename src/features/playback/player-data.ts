@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
 import { HttpError, notFound } from "#lib/base";
-import { PLAYBACK_POLICIES } from "#model/enums.ts";
+import { PLAYBACK_POLICIES, SUBTITLE_ROLES } from "#model/enums.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { hasPoster } from "../assets/poster.ts";
 import { findPublicAsset } from "../assets/queries.ts";
@@ -28,7 +28,15 @@ export const PlayerData = v.pipe(
     dash_url: v.nullable(v.string()),
     poster_url: v.nullable(v.string()),
     storyboard_url: v.nullable(v.string()),
-    subtitles: v.array(v.object({ language: v.string(), label: v.string(), url: v.string(), is_default: v.boolean() })),
+    subtitles: v.array(
+      v.object({
+        language: v.string(),
+        label: v.string(),
+        url: v.string(),
+        is_default: v.boolean(),
+        role: v.picklist(SUBTITLE_ROLES),
+      }),
+    ),
     chapters: v.array(v.object({ start: v.number(), end: v.number(), title: v.string() })),
     accent_color: v.nullable(v.string()),
     logo_url: v.nullable(v.string()),
@@ -94,6 +102,7 @@ export async function playerData(
       label: row.label,
       url: url(subtitleFile(row)),
       is_default: row.isDefault,
+      role: row.role,
     })),
     chapters: inSeconds(chapters, asset.durationSeconds),
     accent_color: player.accent_color,

@@ -146,6 +146,6 @@ const headersOf = (contentType: string, cacheControl: string): Record<string, st
 
 /** Changes when a track is added, removed or renamed, and differs by what is left out. */
 const taggedWith = (etag: string, tracks: SubtitleRow[], leftOut: readonly string[]) => {
-  const said = tracks.map(({ id, language, label, isDefault }) => [id, language, label, isDefault]);
+  const said = tracks.map(({ id, language, label, isDefault, role }) => [id, language, label, isDefault, role]);
   return `"${sha256(JSON.stringify([etag, said, ...leftOut])).slice(0, 32)}"`;
 };

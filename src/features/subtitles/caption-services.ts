@@ -7,7 +7,8 @@ import type { SubtitleRow } from "#storage/db/schema.ts";
 export function trackOfService(
   service: string,
   tracks: readonly Pick<SubtitleRow, "language">[],
-): { language: string; label: string; source: "upload" } {
+): { language: string; label: string; source: "upload"; role: "caption" } {
   const isTaken = tracks.some(({ language }) => language === "und");
-  return { language: isTaken ? `und-x-${service}` : "und", label: service.toUpperCase(), source: "upload" };
+  const language = isTaken ? `und-x-${service}` : "und";
+  return { language, label: service.toUpperCase(), source: "upload", role: "caption" };
 }

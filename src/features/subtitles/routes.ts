@@ -90,7 +90,7 @@ export const subtitleRoutes = [
     async handle({ app, caller, params, body, commit, signal }) {
       const currentAsset = (await getAsset(app.db, caller, params.video_asset_id)) ?? notFound("asset");
       storageOf(app);
-      const { label, position, is_default: isDefault } = body;
+      const { label, position, is_default: isDefault, role } = body;
       const language = languageOf(body.language);
       const stored = await storeText(
         app,
@@ -100,7 +100,7 @@ export const subtitleRoutes = [
       return commit(async (tx) => {
         // The asset may have been deleted while storage was accessed.
         const asset = (await getAsset(tx, caller, currentAsset.id)) ?? notFound("asset");
-        const fields = { language, label, source: "upload", position, isDefault } as const;
+        const fields = { language, label, source: "upload", position, isDefault, role } as const;
         return subtitleRecord(app, asset, await addSubtitle(tx, app, asset, fields, { stored }));
       });
     },
@@ -124,7 +124,7 @@ export const subtitleRoutes = [
     async handle({ app, caller, params, body, signal }) {
       const current = await requireSubtitle(app.db, caller, params);
       storageOf(app);
-      const { label, position, is_default: isDefault, content } = body;
+      const { label, position, is_default: isDefault, role, content } = body;
       const language = body.language === undefined ? undefined : languageOf(body.language);
       const checked =
         content === undefined
@@ -136,7 +136,7 @@ export const subtitleRoutes = [
       };
       const changed = await app.write(async (tx) => {
         const { subtitle } = await requireSubtitle(tx, caller, params);
-        return changeSubtitle(tx, app, subtitle, { language, label, position, isDefault }, stored);
+        return changeSubtitle(tx, app, subtitle, { language, label, position, isDefault, role }, stored);
       });
       return subtitleRecord(app, current.asset, changed);
     },

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "#model/enums.ts";
+import { SUBTITLE_ROLES, SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "#model/enums.ts";
 import { FormFileField } from "#platform/http/form.ts";
 import { AssetIdInPath, RecordIdInPath } from "#platform/http/parameters.ts";
 import { toRecord } from "#platform/http/records.ts";
@@ -45,6 +45,13 @@ const Position = v.pipe(
   v.maxValue(MAX_POSITION, "is too large"),
 );
 
+const Role = v.pipe(
+  v.picklist(SUBTITLE_ROLES, `must be ${SUBTITLE_ROLES.slice(0, -1).join(", ")} or ${SUBTITLE_ROLES.at(-1)}`),
+  v.description(
+    "`subtitle`; `caption`, with noises and speakers, for people who cannot hear; `description` of what is seen, for people who cannot see; `forced`, what every viewer needs who has no subtitles chosen",
+  ),
+);
+
 export const SubtitleForm = v.object({
   file: describedAs(FileField, FormFileField),
   language: Language,
@@ -71,6 +78,7 @@ export const SubtitleForm = v.object({
       ),
     ),
   ),
+  role: v.optional(Role),
 });
 
 export const SubtitlePatch = v.object({
@@ -81,6 +89,7 @@ export const SubtitlePatch = v.object({
   ),
   position: describedAs(PositionField, v.optional(Position)),
   is_default: v.optional(IsDefault),
+  role: v.optional(Role),
 });
 
 export const Subtitle = v.pipe(
@@ -92,6 +101,7 @@ export const Subtitle = v.pipe(
     position: PositionField,
     source: describedAs(SourceField, v.picklist(SUBTITLE_SOURCES)),
     is_default: describedAs(IsDefault, v.boolean()),
+    role: Role,
     status: describedAs(StatusField, v.picklist(TEXT_TRACK_STATUSES)),
     bytes: BytesField,
     warnings: SubtitleWarnings,

@@ -41,6 +41,7 @@ type NewSubtitle = {
   source: SubtitleRow["source"];
   position?: number | undefined;
   isDefault?: boolean | undefined;
+  role?: SubtitleRow["role"] | undefined;
 };
 
 /**
@@ -52,7 +53,7 @@ export async function addSubtitle(
   tx: Db,
   app: App,
   asset: AssetRow,
-  { language, label, source, position = 0, isDefault = false }: NewSubtitle,
+  { language, label, source, position = 0, isDefault = false, role }: NewSubtitle,
   { stored, replace = false }: { stored: StoredText; replace?: boolean },
 ): Promise<SubtitleRow> {
   const tracks = await subtitlesOf(tx, asset.id);
@@ -60,7 +61,7 @@ export async function addSubtitle(
   if (existing && !replace) languageTaken(language);
   requireRoom(tracks, language);
   if (existing) {
-    const replaced = await changeSubtitle(tx, app, existing, { label, source, status: "ready" }, stored);
+    const replaced = await changeSubtitle(tx, app, existing, { label, source, role, status: "ready" }, stored);
     await emitSubtitleReady(tx, app, replaced);
     return replaced;
   }
@@ -77,6 +78,7 @@ export async function addSubtitle(
       source,
       position,
       isDefault,
+      role,
       status: "ready",
       objectKey: stored.key,
       bytes: stored.bytes,
@@ -92,7 +94,7 @@ export async function addSubtitle(
   return added;
 }
 
-type Changeable = "language" | "label" | "source" | "status" | "position" | "isDefault" | "confidence";
+type Changeable = "language" | "label" | "source" | "status" | "position" | "isDefault" | "role" | "confidence";
 export type SubtitleChange = { [Name in Changeable]?: SubtitleRow[Name] | undefined };
 
 /**

@@ -118,7 +118,9 @@ function subtitleOf(name: string, { language, label, kind }: Omit<Reported, "pat
     return { ...subtitleOfTrack({ name, language, label, kind: kind ?? "subtitles" }, existing), source };
   const stated = canonicalLanguage(language ?? "");
   const isFree = stated !== null && existing.every((track) => track.language !== stated);
-  return isFree ? { language: stated, label: ownName(stated), source } : trackOfService(name, existing);
+  return isFree
+    ? { language: stated, label: ownName(stated), source, role: "caption" as const }
+    : trackOfService(name, existing);
 }
 
 const withoutRoom = (label: string): Warning => ({

@@ -2,7 +2,9 @@ import { DOCUMENT_LIMITS, requireAtMost } from "#lib/base";
 import { quoted } from "./m3u8.ts";
 import { type MasterEdit, MasterLine } from "./master-edits.ts";
 
-export type HlsSubtitles = { uri: string; language: string; label: string; isDefault: boolean };
+/** `role`: `caption` is also for people who cannot hear, `description` for people who cannot see. */
+export type SubtitleRole = "subtitle" | "caption" | "description" | "forced";
+export type HlsSubtitles = { uri: string; language: string; label: string; isDefault: boolean; role: SubtitleRole };
 
 const OWN_GROUP = "subs";
 
@@ -35,7 +37,7 @@ function members(there: readonly MasterLine[], group: string, tracks: readonly H
   // 4.3.4.1.1: names are unique within a group, and at most one member is the default.
   const names = new Set(there.map((line) => line.attribute("NAME")));
   const hasDefault = there.some((line) => line.attribute("DEFAULT") === "YES");
-  return tracks.map(({ uri, language, label, isDefault }) => {
+  return tracks.map(({ uri, language, label, isDefault, role }) => {
     // Some parsers treat an apostrophe as a quote.
     const plain = quoted(label.replaceAll("'", "’").replaceAll('"', "”")).slice(1, -1);
     let name = plain;
@@ -45,15 +47,25 @@ function members(there: readonly MasterLine[], group: string, tracks: readonly H
       "TYPE=SUBTITLES",
       `GROUP-ID=${quoted(group)}`,
       `NAME=${quoted(name)}`,
-      `LANGUAGE=${quoted(language)}`,
+      `LANGUAGE=${quoted(spokenTag(language))}`,
       `DEFAULT=${isDefault && !hasDefault ? "YES" : "NO"}`,
       "AUTOSELECT=YES",
-      "FORCED=NO",
+      `FORCED=${role === "forced" ? "YES" : "NO"}`,
+      ...(CHARACTERISTICS[role] ? [`CHARACTERISTICS=${quoted(CHARACTERISTICS[role])}`] : []),
       `URI=${quoted(uri)}`,
     ];
     return new MasterLine(`#EXT-X-MEDIA:${attributes.join(",")}`);
   });
 }
+
+/** RFC 8216, 4.3.4.1: what the assistive technology of Apple's players looks for. */
+const CHARACTERISTICS: Partial<Record<SubtitleRole, string>> = {
+  caption: "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound",
+  description: "public.accessibility.describes-video",
+};
+
+/** A tag without its private subtag, which tells the subtitles of one language apart: players compare it with that of the audio. */
+export const spokenTag = (language: string): string => language.replace(/-x-[a-z0-9-]+$/i, "");
 
 /**
  * A whole WebVTT file as the single segment of a playlist. Without X-TIMESTAMP-MAP its times are those of the segments,

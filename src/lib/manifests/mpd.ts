@@ -1,5 +1,6 @@
 /** Writes a static DASH manifest (ISO/IEC 23009-1) over the segments of the HLS playlists; live-mpd.ts, that of a live stream. */
 
+import { type SubtitleRole, spokenTag } from "./m3u8-subtitles.ts";
 import type { MpdEdit } from "./mpd-edits.ts";
 
 /** ISO/IEC 23009-1, 8.4: segments of ISO BMFF by templates. It is the profile of video on demand too. */
@@ -172,7 +173,24 @@ function timeline(segments: readonly { start: number; duration: number }[]): str
     .join("\n");
 }
 
-export type MpdSubtitles = { id: number; address: string; language: string; label: string; isDefault: boolean };
+export type MpdSubtitles = {
+  id: number;
+  address: string;
+  language: string;
+  label: string;
+  isDefault: boolean;
+  role: SubtitleRole;
+};
+
+/** ISO/IEC 23009-1, 5.8.5.5. */
+const ROLES: Record<SubtitleRole, string> = {
+  subtitle: "subtitle",
+  caption: "caption",
+  description: "description",
+  forced: "forced-subtitle",
+};
+/** For whom a track is (DASH-IF Interoperability Points 5, 3.2.3): people who cannot see, or cannot hear. */
+const PURPOSES: Partial<Record<SubtitleRole, number>> = { description: 1, caption: 2 };
 
 /**
  * Adds sidecar text tracks: one WebVTT file for the whole presentation (5.3.7.2 allows sets of any kind). A manifest with
@@ -185,14 +203,18 @@ export const mpdWithSubtitles =
     if (at !== null) draft.insert(at, tracks.map(textSet).join(""));
   };
 
-function textSet({ id, address, language, label, isDefault }: MpdSubtitles): string {
-  const roles = ["subtitle", ...(isDefault ? ["main"] : [])]
+function textSet({ id, address, language, label, isDefault, role: own }: MpdSubtitles): string {
+  const purpose = PURPOSES[own];
+  const accessibility = purpose
+    ? `<Accessibility schemeIdUri="urn:tva:metadata:cs:AudioPurposeCS:2007" value="${purpose}"/>`
+    : "";
+  const roles = [ROLES[own], ...(isDefault ? ["main"] : [])]
     .map((role) => `<Role schemeIdUri="urn:mpeg:dash:role:2011" value="${role}"/>`)
     .join("");
   // Far above the ids that packagers use.
-  const open = `<AdaptationSet id="${1_000_000 + id}" contentType="text" mimeType="text/vtt" lang="${attribute(language)}">`;
+  const open = `<AdaptationSet id="${1_000_000 + id}" contentType="text" mimeType="text/vtt" lang="${attribute(spokenTag(language))}">`;
   const text = `<Representation id="subtitles-${id}" bandwidth="256"><BaseURL>${attribute(address)}</BaseURL></Representation>`;
-  return `  ${open}\n      <Label>${attribute(label)}</Label>${roles}\n      ${text}\n    </AdaptationSet>\n  `;
+  return `  ${open}\n      <Label>${attribute(label)}</Label>${accessibility}${roles}\n      ${text}\n    </AdaptationSet>\n  `;
 }
 
 /** xs:duration, to the millisecond. */

@@ -6,7 +6,7 @@ import { inStereo, mpdInStereo } from "./channel-filter.ts";
 import { mpdWithoutCodecs, onlyVariant, withoutCodecs } from "./codec-filter.ts";
 import { withSubtitles } from "./m3u8-subtitles.ts";
 import { editMaster, type MasterEdit } from "./master-edits.ts";
-import { mpdWithSubtitles } from "./mpd.ts";
+import { type MpdSubtitles, mpdWithSubtitles } from "./mpd.ts";
 import { editMpd, type MpdEdit } from "./mpd-edits.ts";
 import { withReferences } from "./references.ts";
 import { ascending, type VariantSelection, within } from "./resolution-filter.ts";
@@ -24,7 +24,7 @@ export type Below = VariantSelection & {
   /** Prefix of relative references, with its slash. */
   folder: string;
   /** The asset's own subtitles; `list` and `file` are relative to the asset's media. */
-  tracks: readonly { id: number; list: string; file: string; language: string; label: string; isDefault: boolean }[];
+  tracks: readonly (Omit<MpdSubtitles, "address"> & { list: string; file: string })[];
   /** Audio tracks that were changed, and those that were added. */
   audio: AudioChanges;
   /** Path of the asset's media on this server, with the token for signed playback and a final slash. */

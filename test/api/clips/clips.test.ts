@@ -230,7 +230,7 @@ test("subtitles, tracks and chapters are cut and moved", async () => {
     app,
     key,
     id,
-    { language: "en", label: "English" },
+    { language: "en", label: "English", role: "caption" },
     [
       head.replace("\n", "\nX-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000\n"),
       cue("1\n00:00.000 --> 00:03.000", "before"),
@@ -271,6 +271,8 @@ test("subtitles, tracks and chapters are cut and moved", async () => {
   expect(types).toEqual(["video.asset.ready", "video.subtitle.ready", "video.track.ready", "video.track.ready"]);
   const { subtitles, hls_url, dash_url } = await playback(clip.id);
   expect(subtitles.map(({ language }: { language: string }) => language)).toEqual(["en"]);
+  const { body: kept } = await app.call("GET", `/api/v1/assets/${clip.id}/subtitles`, { key });
+  expect(kept.map(({ role }: { role: string }) => role)).toEqual(["caption"]);
   expect(await text(subtitles[0].url)).toBe(
     `${head.trimEnd()}\n\n2\n00:00:00.000 --> 00:00:01.000 line:0\nacross the start\n\n00:00:02.000 --> 00:00:04.000\nin<00:00:03.000>side\n\n00:00:07.000 --> 00:00:08.000\nacross the end\n`,
   );

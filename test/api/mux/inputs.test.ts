@@ -54,13 +54,15 @@ describe("text tracks", () => {
       language_code: "en",
       url: `${site}/a.vtt`,
       name: "Spoken",
+      closed_captions: true,
     });
     expect(made).toMatchObject({ type: "text", language_code: "en", name: "Spoken", status: "ready" });
+    expect(made.closed_captions).toBe(true);
     const second = await mux.video.assets.createTrack(id, { type: "text", language_code: "de", url: `${site}/a.srt` });
     expect(second.name).toBe("German");
     expect((await mux.video.assets.retrieve(id)).tracks).toEqual(expect.arrayContaining([made, second]));
     const named = await mux.video.assets.updateTrack(id, second.id as string, { name: "Deutsch" });
-    expect(named).toEqual({ ...second, name: "Deutsch" });
+    expect(named).toEqual({ ...second, closed_captions: false, name: "Deutsch" });
     const { id: open } = await mux.video.assets.createPlaybackId(id, { policy: "public" });
     const text = await app.call("GET", `/mux/stream/${open}/text/${made.id}.vtt`);
     expect([text.status, text.text]).toEqual([200, expect.stringContaining("Hello")]);
@@ -119,6 +121,8 @@ describe("text tracks", () => {
     });
     const { body } = await app.call("GET", `/api/v1/assets/${id}/audio_tracks`, { key });
     expect(body.at(-1)).toMatchObject({ language: "fr", name: "French", status: "processing" });
+    const captions = mux.video.assets.createTrack(id, { ...fields, closed_captions: true });
+    expect(await refusal(captions)).toMatchObject({ status: 400 });
     const named = await mux.video.assets.updateTrack(id, made.id as string, { name: "Commentaire" });
     expect(named).toEqual({ ...made, name: "Commentaire" });
     expect((await mux.video.assets.retrieve(id)).tracks).toContainEqual(named);

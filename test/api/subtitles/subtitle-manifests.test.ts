@@ -55,6 +55,10 @@ describe("manifests contain the current subtitles", () => {
       ["fr", false],
       ["pt-BR", true],
     ]);
+    const changed = await app.call("PATCH", address, { key, body: { role: "forced" } });
+    expect([changed.status, changed.body.role]).toEqual([200, "forced"]);
+    await look();
+    expect((await app.call("GET", master)).text).toMatch(/LANGUAGE="fr",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES/);
     await app.call("DELETE", address, { key });
     expect(await look()).toEqual([["English", "pt-BR", true]]);
     expect(new Set(tags).size).toBe(tags.length);
@@ -135,7 +139,33 @@ describe("manifests contain the current subtitles", () => {
   });
 });
 
-const added = { uri: "subtitles/1.m3u8", address: "x.vtt", id: 1, language: "en", label: "English", isDefault: true };
+const added = {
+  ...{ uri: "subtitles/1.m3u8", address: "x.vtt", id: 1, language: "en", label: "English", isDefault: true },
+  role: "subtitle" as const,
+};
+
+test.each([
+  ["subtitle", "en", "FORCED=NO", '<Role schemeIdUri="urn:mpeg:dash:role:2011" value="subtitle"/>'],
+  [
+    "caption",
+    "en-x-sdh",
+    'FORCED=NO,CHARACTERISTICS="public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound"',
+    '<Accessibility schemeIdUri="urn:tva:metadata:cs:AudioPurposeCS:2007" value="2"/><Role schemeIdUri="urn:mpeg:dash:role:2011" value="caption"/>',
+  ],
+  [
+    "description",
+    "en-x-track2",
+    'FORCED=NO,CHARACTERISTICS="public.accessibility.describes-video"',
+    '<Accessibility schemeIdUri="urn:tva:metadata:cs:AudioPurposeCS:2007" value="1"/><Role schemeIdUri="urn:mpeg:dash:role:2011" value="description"/>',
+  ],
+  ["forced", "en-x-forced", "FORCED=YES", '<Role schemeIdUri="urn:mpeg:dash:role:2011" value="forced-subtitle"/>'],
+] as const)("both manifests state the role %s, and the language that is spoken", (role, language, inHls, inDash) => {
+  const track = { ...added, isDefault: false, role, language };
+  const master = inMaster("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8", [track]);
+  expect(master).toContain(`LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,${inHls},URI=`);
+  const mpd = inMpd("<MPD><Period></Period></MPD>", [track]);
+  expect(mpd).toContain(`lang="en">\n      <Label>English</Label>${inDash}\n`);
+});
 
 describe("a manifest from elsewhere", () => {
   test("keeps its subtitles; names and the default stay unique", () => {

@@ -47,6 +47,7 @@ describe("an upload", () => {
       position: 0,
       source: "upload",
       is_default: false,
+      role: "subtitle",
       status: "ready",
       bytes: VTT.length,
       warnings: [],
@@ -219,6 +220,7 @@ describe("an upload", () => {
     ["a bad position", { position: "-1" }, "validation_failed"],
     ["a position beyond all", { position: "9999999999" }, "validation_failed"],
     ["a bad default", { is_default: "maybe" }, "validation_failed"],
+    ["an unknown role", { role: "main" }, "validation_failed"],
   ])("with %s is refused", async (_, fields, code) => {
     expectError(await post(fields), 422, code);
     expect([await list(), await app.newEvents(), await texts()]).toEqual([[], [], []]);

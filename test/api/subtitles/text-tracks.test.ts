@@ -38,6 +38,7 @@ async function complete(contract: any, tracks: Record<string, Track>, more: obje
   return callback(app, contract, "complete", { ...paths, media: MEDIA, closed_captions });
 }
 
+const rolesOf = (tracks: { role: string }[]) => tracks.map(({ role }) => role);
 const shown = (tracks: { language: string; label: string; is_default: boolean }[]) =>
   tracks.map(({ language, label, is_default }) => [language, label, is_default]);
 
@@ -67,6 +68,10 @@ test("each track is a subtitle of its own, in the order of the source, before cl
     ["en-x-forced-track9", "English (forced)", false],
     ["de", "Deutsch", false],
     ["und-x-cc1", "CC1", false],
+  ]);
+  expect(rolesOf(found)).toEqual([
+    ...["subtitle", "caption", "forced", "subtitle", "caption", "subtitle", "forced", "subtitle"],
+    "caption",
   ]);
   expect(found[0]).toMatchObject({ source: "upload", status: "ready", content: VTT });
   expect(found[0].warnings).toMatchObject([{ code: "cues_skipped", count: 2 }]);

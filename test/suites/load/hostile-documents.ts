@@ -228,6 +228,7 @@ const below = {
     language: "en",
     label: "English",
     isDefault: false,
+    role: "caption" as const,
   })),
 };
 

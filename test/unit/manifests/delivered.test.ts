@@ -122,8 +122,24 @@ const AUDIO: Record<string, AudioChanges> = {
   added: { changed: [], added: [ADDED, { ...ADDED, id: 8, name: "audio", startSeconds: undefined, isDefault: true }] },
 };
 const TRACKS = [
-  { id: 1, list: "subtitles/1.m3u8", file: "subtitles/1.vtt", language: "en", label: "English", isDefault: true },
-  { id: 2, list: "subtitles/2.m3u8", file: "subtitles/2.vtt", language: "de", label: "D\"'<&", isDefault: false },
+  {
+    id: 1,
+    list: "subtitles/1.m3u8",
+    file: "subtitles/1.vtt",
+    language: "en",
+    label: "English",
+    isDefault: true,
+    role: "subtitle",
+  },
+  {
+    id: 2,
+    list: "subtitles/2.m3u8",
+    file: "subtitles/2.vtt",
+    language: "de",
+    label: "D\"'<&",
+    isDefault: false,
+    role: "subtitle",
+  },
 ];
 
 /** Every combination of one value of each list. */

@@ -17,19 +17,20 @@ const FETCH_MS = 50_000;
 /** Half a day of compressed audio. */
 const MAX_AUDIO_BYTES = 2 ** 30;
 
-type TrackInput = Pick<Input, "url" | "language_code" | "name">;
+type TrackInput = Pick<Input, "url" | "language_code" | "name" | "closed_captions">;
 
 /** Adds a subtitle file to an asset, and returns its id. */
 export async function addText(
   call: MuxCall,
   id: number,
-  { url, language_code: language = "en", name }: TrackInput,
+  { url, language_code: language = "en", name, closed_captions }: TrackInput,
 ): Promise<number> {
   const bytes = await fetched(call, url as string, textOf);
   const form = new FormData();
   form.set("file", new File([bytes], "subtitles.vtt"));
   form.set("language", language);
   form.set("label", name ?? languageName(language));
+  if (closed_captions) form.set("role", "caption");
   return (await call.native<{ id: number }>("POST", `/api/v1/assets/${id}/subtitles`, form)).id;
 }
 

@@ -160,7 +160,7 @@ export const toTextTrack = (row: SubtitleRow) => ({
   text_source: row.source === "auto" ? ("generated_vod" as const) : ("uploaded" as const),
   language_code: row.language,
   name: row.label,
-  closed_captions: false,
+  closed_captions: row.role === "caption",
   status: TEXT_STATUSES[row.status],
 });
 

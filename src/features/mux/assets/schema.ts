@@ -66,7 +66,7 @@ const Input = fields({
   start_time: v.optional(Seconds),
   end_time: v.optional(Seconds),
   generated_subtitles: v.optional(v.pipe(v.array(GeneratedSubtitle), v.maxLength(20, "must have at most 20 entries"))),
-  closed_captions: only(false),
+  closed_captions: v.optional(v.boolean("must be a boolean")),
   passthrough: nothing,
   overlay_settings: nothing,
 });
@@ -133,12 +133,12 @@ export const TrackCreate = fields({
   text_type: v.optional(choice(["subtitles"])),
   language_code: Text(35),
   name: v.optional(Text(200)),
-  closed_captions: only(false),
+  closed_captions: v.optional(v.boolean("must be a boolean")),
   passthrough: nothing,
 });
 export const TrackUpdate = fields({
   language_code: v.optional(Text(35)),
   name: v.optional(Text(200)),
-  closed_captions: only(false),
+  closed_captions: v.optional(v.boolean("must be a boolean")),
   passthrough: nothing,
 });

@@ -51,6 +51,7 @@ export const trackEndpoints = (requireAsset: (call: MuxCall) => Promise<AssetRow
         const body = await call.body(TrackCreate);
         const isAudio = body.type === "audio";
         if (isAudio && body.text_type !== undefined) invalidParameter("text_type", "is for text tracks");
+        if (isAudio && body.closed_captions) invalidParameter("closed_captions", "is for text tracks");
         const id = isAudio ? await addAudio(call, asset, body) : await addText(call, asset.id, body);
         return shown(call, asset, id, isAudio);
       },
@@ -62,9 +63,12 @@ export const trackEndpoints = (requireAsset: (call: MuxCall) => Promise<AssetRow
       operation: "updateTrack",
       async handle(call) {
         const track = await trackOf(call);
-        const { language_code: language, name } = await call.body(TrackUpdate);
+        const { language_code: language, name, closed_captions } = await call.body(TrackUpdate);
+        if (track.isAudio && closed_captions) invalidParameter("closed_captions", "is for text tracks");
         const label = name !== undefined && (track.isAudio ? { name } : { label: name });
-        await call.native("PATCH", pathOf(track), { ...(language !== undefined && { language }), ...label });
+        const role = closed_captions !== undefined &&
+          !track.isAudio && { role: closed_captions ? "caption" : "subtitle" };
+        await call.native("PATCH", pathOf(track), { ...(language !== undefined && { language }), ...label, ...role });
         return shown(call, track.asset, track.id, track.isAudio);
       },
     }),

@@ -19,9 +19,15 @@ export function replaceTracks(
   shown: readonly string[] | null = null,
 ): void {
   for (const track of video.querySelectorAll("track")) track.remove();
-  for (const { language, label, url, is_default } of subtitles) {
+  for (const { language, label, url, is_default, role } of subtitles) {
     const isDefault = is_default && shown === null;
-    const { track } = addTrack(video, { kind: "subtitles", srclang: language, label, src: url, default: isDefault });
+    const { track } = addTrack(video, {
+      kind: role === "caption" ? "captions" : "subtitles",
+      srclang: language,
+      label,
+      src: url,
+      default: isDefault,
+    });
     if (shown === null) continue;
     // Chromium chooses another track later, next to the one that is shown, among those whose mode has never changed.
     track.mode = "hidden";
@@ -57,5 +63,5 @@ export function renewTracks(video: HTMLVideoElement, { subtitles, storyboard_url
 /** Languages of visible subtitles, to be shown again after a change of token. */
 export const shownSubtitles = (video: HTMLVideoElement) =>
   [...video.textTracks]
-    .filter(({ kind, mode }) => kind === "subtitles" && mode === "showing")
+    .filter(({ kind, mode }) => (kind === "subtitles" || kind === "captions") && mode === "showing")
     .map((each) => each.label);

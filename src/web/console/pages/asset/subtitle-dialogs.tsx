@@ -1,10 +1,18 @@
 import { useId, useRef, useState } from "preact/hooks";
+import { SUBTITLE_ROLE } from "#build/client/enums.ts";
 import { vodbox } from "#web/console/api.ts";
 import { Dialog } from "#web/console/components/dialog.tsx";
 import { Field, Form, Select } from "#web/console/components/form.tsx";
 import { useTexts } from "#web/console/texts/texts.tsx";
 import type { Subtitle } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
+
+export const SUBTITLE_ROLE_TEXTS = {
+  subtitle: "roleSubtitle",
+  caption: "roleCaption",
+  description: "roleTextDescription",
+  forced: "roleForced",
+} as const;
 
 type UploadProps = { assetId: number; onDone(subtitle: Subtitle): void; onClose(): void };
 
@@ -13,10 +21,11 @@ export function UploadDialog({ assetId, onDone, onClose }: UploadProps) {
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
   const [stated, setStated] = useState("");
-  const send = async ({ language = "", label = "", is_default }: Record<string, string>) => {
+  const send = async ({ language = "", label = "", role = "subtitle", is_default }: Record<string, string>) => {
     const file = input.current?.files?.[0];
     if (!file) return;
-    const body = { file, language, label: label || language, is_default: is_default !== undefined };
+    const fields = { language, label: label || language, role: role as Subtitle["role"] };
+    const body = { file, ...fields, is_default: is_default !== undefined };
     onDone(await vodbox.createSubtitle({ video_asset_id: assetId, body }));
   };
   return (
@@ -42,6 +51,11 @@ export function UploadDialog({ assetId, onDone, onClose }: UploadProps) {
           required
         />
         <Field label={t("label")} name="label" hint={t("labelHint")} />
+        <Select
+          label={t("subtitleRole")}
+          name="role"
+          options={SUBTITLE_ROLE.map((role) => [role, t(SUBTITLE_ROLE_TEXTS[role])])}
+        />
         <label class="check">
           <input type="checkbox" name="is_default" /> {t("isDefault")}
         </label>

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { SUBTITLE_ROLE } from "#build/client/enums.ts";
 import { vodbox } from "#web/console/api.ts";
 import { Badge } from "#web/console/components/badge.tsx";
 import { ConfirmDialog } from "#web/console/components/dialog.tsx";
@@ -16,7 +17,7 @@ import { GenerateDialog } from "./generate-dialog.tsx";
 import { generateTexts } from "./generate-texts.ts";
 import { saveText } from "./save-file.ts";
 import type { SectionProps } from "./section.ts";
-import { AlignDialog, TranslateDialog, UploadDialog } from "./subtitle-dialogs.tsx";
+import { AlignDialog, SUBTITLE_ROLE_TEXTS, TranslateDialog, UploadDialog } from "./subtitle-dialogs.tsx";
 import { SubtitleEditor } from "./subtitle-editor.tsx";
 import { texts } from "./texts.ts";
 import { useAssetEvents } from "./use-asset-events.ts";
@@ -61,6 +62,11 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
   const makeDefault = (one: Subtitle) => () =>
     attempt(async () => {
       await vodbox.updateSubtitle({ ...at(one), body: { is_default: true } });
+      done(t("saved"));
+    });
+  const changeRole = (one: Subtitle, role: Subtitle["role"]) =>
+    attempt(async () => {
+      await vodbox.updateSubtitle({ ...at(one), body: { role } });
       done(t("saved"));
     });
   const remove = (one: Subtitle) => () =>
@@ -124,6 +130,16 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
                 <div class="row">
                   {mayWrite && one.status !== "pending" && (
                     <>
+                      <select
+                        aria-label={`${t("subtitleRole")}: ${one.label}`}
+                        onChange={({ currentTarget: { value } }) => changeRole(one, value as Subtitle["role"])}
+                      >
+                        {SUBTITLE_ROLE.map((role) => (
+                          <option key={role} value={role} selected={role === one.role}>
+                            {t(SUBTITLE_ROLE_TEXTS[role])}
+                          </option>
+                        ))}
+                      </select>
                       <button
                         type="button"
                         onClick={() => {
