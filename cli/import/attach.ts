@@ -54,7 +54,7 @@ async function attachCaptions(
     (await patience.until(() => call<{ language: string }[]>("GET", path))).map(({ language }) => language),
   );
   const own = new Set<string>();
-  for (const { language: named, label, read } of captions)
+  for (const { language: named, label, isForDeaf, read } of captions)
     await attempt(`captions ${named}`, async () => {
       const language = canonicalLanguage(named);
       if (language === null) throw new Error("the language is not a BCP 47 tag");
@@ -66,6 +66,7 @@ async function attachCaptions(
         await patience.until(() => {
           const form = new FormData();
           form.set("language", language);
+          if (isForDeaf) form.set("role", "caption");
           form.set("label", label.trim().slice(0, MAX_LABEL).toWellFormed() || ownName(language));
           form.set("file", new Blob([new Uint8Array(content)]), isVtt ? "captions.vtt" : "captions.srt");
           return call("POST", path, form);

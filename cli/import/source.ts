@@ -19,7 +19,8 @@ export type Media =
   | { kind: "remote"; url: string; bytes: number | null; withCredentials?: boolean }
   | { kind: "hls"; url: string };
 
-export type Caption = { language: string; label: string; read(): Promise<Uint8Array> };
+/** `isForDeaf`: with noises and speakers. */
+export type Caption = { language: string; label: string; isForDeaf?: boolean; read(): Promise<Uint8Array> };
 export type Chapter = { startMs: number; endMs?: number; title: string };
 
 /** A path under which the provider served a video, and what replaces it. */

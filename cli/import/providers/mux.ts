@@ -81,6 +81,7 @@ async function itemOf(client: ProviderClient, asset: Fields, context: Context): 
     (track): Caption => ({
       language: text(track.language_code) ?? "und",
       label: text(track.name) ?? "",
+      isForDeaf: track.closed_captions === true,
       async read() {
         if (open === null) throw new ItemError("Mux serves them for public playback ids only");
         const track_id = encodeURIComponent(text(track.id) ?? "");

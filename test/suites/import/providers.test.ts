@@ -90,6 +90,9 @@ describe.each(PROVIDERS)("import from $name", (provider) => {
         expect(asset).toMatchObject({ title: video?.title, playback_policy: video?.isPublic ? "public" : "signed" });
       const subtitles = (await server.call("GET", `/api/v1/assets/${asset.id}/subtitles`, { key })).body;
       expect(subtitles.map(({ language }: any) => language).sort()).toEqual(video?.captions);
+      // The only provider that says it.
+      const role = name === "mux" ? "caption" : "subtitle";
+      expect(subtitles.map((subtitle: any) => subtitle.role)).toEqual(subtitles.map(() => role));
       const tracks = (await server.call("GET", `/api/v1/assets/${asset.id}/tracks?kind=chapter`, { key })).body;
       expect(tracks.flatMap(({ cues }: any) => cues.map((cue: any) => [cue.start_ms, cue.payload.title]))).toEqual(
         hasChapters

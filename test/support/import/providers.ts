@@ -37,6 +37,7 @@ const muxAsset = (video: StandInVideo, { linkOf }: Context, withMaster: boolean)
       id: `t-${language}`,
       language_code: language,
       name: language,
+      closed_captions: true,
     })),
   ],
   ...(withMaster && { master_access: "temporary", master: { status: "ready", url: linkOf(video) } }),
