@@ -64,7 +64,7 @@ const CHARACTERISTICS: Partial<Record<SubtitleRole, string>> = {
   description: "public.accessibility.describes-video",
 };
 
-/** A tag without its private subtag, which tells the subtitles of one language apart: players compare it with that of the audio. */
+/** A tag without its private subtag, by which subtitles of one language differ: players compare it with that of the audio. */
 export const spokenTag = (language: string): string => language.replace(/-x-[a-z0-9-]+$/i, "");
 
 /**

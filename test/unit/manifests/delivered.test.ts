@@ -121,7 +121,7 @@ const AUDIO: Record<string, AudioChanges> = {
   removed: { changed: [{ ...CHANGED, isRemoved: true }], added: [ADDED] },
   added: { changed: [], added: [ADDED, { ...ADDED, id: 8, name: "audio", startSeconds: undefined, isDefault: true }] },
 };
-const TRACKS = [
+const TRACKS: Below["tracks"] = [
   {
     id: 1,
     list: "subtitles/1.m3u8",
