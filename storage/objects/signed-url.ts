@@ -1,4 +1,5 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
+import { withoutTrailing } from "#lib/base";
 import { pathOfUrl, urlPathOf } from "#model/object-keys.ts";
 import { checkKey } from "./keys.ts";
 
@@ -134,7 +135,7 @@ function parse(url: string, baseUrl: string): { key: string; parameters: Paramet
 /** A whole URL, a target with the base's path, or one from which a proxy removed that path. */
 function withoutBase(path: string, baseUrl: string): string {
   if (path.startsWith(baseUrl)) return path.slice(baseUrl.length);
-  const [, basePath = ""] = /^\w+:\/\/[^/]*(.*)$/.exec(baseUrl) ?? [];
+  const basePath = withoutTrailing(new URL(baseUrl).pathname, "/");
   return basePath !== "" && path.startsWith(basePath + PATH) ? path.slice(basePath.length) : path;
 }
 

@@ -65,7 +65,7 @@ const CHARACTERISTICS: Partial<Record<SubtitleRole, string>> = {
 };
 
 /** A tag without its private subtag, by which subtitles of one language differ: players compare it with that of the audio. */
-export const spokenTag = (language: string): string => language.replace(/-x-[a-z0-9-]+$/i, "");
+export const spokenTag = (language: string): string => language.split("-x-", 1)[0] ?? language;
 
 /**
  * A whole WebVTT file as the single segment of a playlist. Without X-TIMESTAMP-MAP its times are those of the segments,

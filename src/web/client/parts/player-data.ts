@@ -13,7 +13,7 @@ export type PlayerData = {
   hls_url: string;
   poster_url: string | null;
   storyboard_url: string | null;
-  subtitles: { language: string; label: string; url: string; is_default: boolean }[];
+  subtitles: { language: string; label: string; url: string; is_default: boolean; role: string }[];
   chapters: Chapter[];
   accent_color: string | null;
   logo_url: string | null;
