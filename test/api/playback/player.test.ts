@@ -51,7 +51,15 @@ describe("the player's data", () => {
       dash_url: `${media}/manifest.mpd`,
       poster_url: `${media}/thumbnail.jpg`,
       storyboard_url: `${media}/storyboard.vtt`,
-      subtitles: [{ language: "en", label: "English", url: `${media}/subtitles/${subtitle.id}.vtt`, is_default: true }],
+      subtitles: [
+        {
+          language: "en",
+          label: "English",
+          url: `${media}/subtitles/${subtitle.id}.vtt`,
+          is_default: true,
+          role: "subtitle",
+        },
+      ],
       chapters: [
         { start: 0, end: 1.5, title: "One" },
         { start: 1.5, end, title: "Parts" },

@@ -298,8 +298,8 @@ describe("in players", () => {
     const made = await subtitled(app, key, open.id, { language: "de", label: "Deutsch", is_default: "true" });
     const url = (id: number) => `/media/${open.external_id}/subtitles/${id}.vtt`;
     expect((await app.call("GET", `/embed/${open.external_id}/player.json`)).body.subtitles).toEqual([
-      { language: "de", label: "Deutsch", url: url(made.id), is_default: true },
-      { language: "en", label: `"><script>`, url: url(evil.id), is_default: false },
+      { language: "de", label: "Deutsch", url: url(made.id), is_default: true, role: "subtitle" },
+      { language: "en", label: `"><script>`, url: url(evil.id), is_default: false, role: "subtitle" },
     ]);
     for (const page of ["watch", "embed"])
       expect((await app.call("GET", `/${page}/${open.external_id}`)).text).not.toContain(`"><script>`);
