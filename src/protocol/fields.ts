@@ -23,6 +23,8 @@ export const Text = (max: number) =>
     v.check((value) => !value.includes("\0"), "must not contain a NUL character"),
     v.check((value) => value.isWellFormed(), "must be well-formed Unicode"),
   );
+/** A whole key of an object. */
+export const Key = Text(900);
 /** What a program reports for people: control characters are replaced. A description belongs here: later ones are of the output. */
 export const Shown = (max: number, description?: string) =>
   description === undefined

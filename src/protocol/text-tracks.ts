@@ -1,6 +1,8 @@
 import { canonicalLanguage, ownName } from "#lib/base";
 import type { SUBTITLE_ROLES } from "#model/enums.ts";
-import type { TEXT_TRACK_KINDS } from "./worker.ts";
+
+/** What a text track is for. */
+export const TEXT_TRACK_KINDS = ["subtitles", "captions", "forced"] as const;
 
 /** A text track of a source, as a worker reports it. */
 type ReportedTrack = {
@@ -11,16 +13,13 @@ type ReportedTrack = {
   kind: (typeof TEXT_TRACK_KINDS)[number];
 };
 
-/** What the tag and the label of a track of a kind have in addition. */
-const ROLES: Record<ReportedTrack["kind"], (typeof SUBTITLE_ROLES)[number]> = {
-  subtitles: "subtitle",
-  captions: "caption",
-  forced: "forced",
-};
-const MARKS: Record<ReportedTrack["kind"], { subtag: string; words: string } | null> = {
-  subtitles: null,
-  captions: { subtag: "sdh", words: "SDH" },
-  forced: { subtag: "forced", words: "forced" },
+type Kind = { role: (typeof SUBTITLE_ROLES)[number]; mark: { subtag: string; words: string } | null };
+
+/** `mark`: what tags and labels have in addition. */
+const KINDS: Record<(typeof TEXT_TRACK_KINDS)[number], Kind> = {
+  subtitles: { role: "subtitle", mark: null },
+  captions: { role: "caption", mark: { subtag: "sdh", words: "SDH" } },
+  forced: { role: "forced", mark: { subtag: "forced", words: "forced" } },
 };
 
 /**
@@ -30,13 +29,13 @@ const MARKS: Record<ReportedTrack["kind"], { subtag: string; words: string } | n
 export function subtitleOfTrack(
   { name, language: stated, label, kind }: ReportedTrack,
   tracks: readonly { language: string }[],
-): { language: string; label: string; role: (typeof SUBTITLE_ROLES)[number] } {
+): { language: string; label: string; role: Kind["role"] } {
   const spoken = canonicalLanguage(stated ?? "") ?? "und";
-  const mark = MARKS[kind];
+  const { role, mark } = KINDS[kind];
   const marked = mark && `${spoken}-x-${mark.subtag}`;
   const candidates = [...(kind === "forced" ? [] : [spoken]), ...(marked ? [marked] : [])];
   const isTaken = (tag: string) => tracks.some((track) => track.language === tag);
   const language = candidates.find((tag) => !isTaken(tag)) ?? (marked ? `${marked}-${name}` : `${spoken}-x-${name}`);
   const named = spoken === "und" ? name.replace(/^track/, "Track ") : ownName(spoken);
-  return { language, label: label?.trim() || (mark ? `${named} (${mark.words})` : named), role: ROLES[kind] };
+  return { language, label: label?.trim() || (mark ? `${named} (${mark.words})` : named), role };
 }

@@ -3,6 +3,7 @@ import type { VrTags } from "#lib/codecs";
 import type { Warning } from "#model/warnings.ts";
 import { Clip, type ClipResult } from "./clip.ts";
 import { Join } from "./join.ts";
+import type { ClosedCaptions } from "./source-texts.ts";
 import { type PartSpeech, type PartTimes, type SpeechResult, SpeechWork } from "./speech.ts";
 import { Task } from "./task.ts";
 import type { STAGES } from "./worker.ts";
@@ -82,7 +83,7 @@ type ServerCompletion = Complete<v.InferInput<typeof server.Completion>>;
 /** The body of `complete` and `publish`; all paths are full object keys. */
 export type Completion = Omit<ServerCompletion, "media" | "clip" | "separate_captions" | "closed_captions"> & {
   separate_captions?: boolean;
-  closed_captions?: v.InferInput<typeof server.ClosedCaptions>;
+  closed_captions?: v.InferInput<typeof ClosedCaptions>;
   /** `bytes` is not in the server's schema, which ignores it. */
   media: Omit<ServerCompletion["media"], "source_sha256" | "warnings" | keyof VrTags> &
     Partial<VrTags> & { bytes: number; source_sha256?: string; warnings?: Warning[] };

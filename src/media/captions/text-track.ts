@@ -1,6 +1,6 @@
 import type { PacketFormat } from "#lib/subtitles";
 import { shownLine } from "#model/shown-text.ts";
-import type { TEXT_TRACK_KINDS } from "#protocol/worker.ts";
+import type { TEXT_TRACK_KINDS } from "#protocol/text-tracks.ts";
 
 /** A text track of a source, as its container states it. */
 export type TextTrack = {

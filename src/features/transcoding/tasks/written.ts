@@ -1,8 +1,9 @@
 import { and, asc, eq, inArray, isNull, lte, or, type SQL } from "drizzle-orm";
 import type * as v from "valibot";
 import { pacer, sha256 } from "#lib/base";
+import type { ClosedCaptions } from "#protocol/source-texts.ts";
 import type { WrittenRendition } from "#protocol/task.ts";
-import type { ClosedCaptions, TaskCompletion } from "#protocol/worker.ts";
+import type { TaskCompletion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
 import { incomplete } from "../captions.ts";

@@ -2,7 +2,7 @@ import { Payload, PLAIN, type Style } from "./markup.ts";
 
 /*
  * Events of ASS and SSA as Matroska stores them: `ReadOrder, Layer, Style, Name, MarginL, MarginR, MarginV, Effect, Text`, without
- * times. There is no specification of override tags but the behavior of VSFilter and libass.
+ * times. Override tags have no specification: VSFilter and libass are what files are written for.
  */
 
 /** Those before the text. */
