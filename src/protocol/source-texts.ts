@@ -1,13 +1,11 @@
 import * as v from "valibot";
 import { describedAs, Key, Shown, Text } from "./fields.ts";
 import { PathField } from "./record-fields.ts";
-import { TEXT_TRACK_KINDS } from "./text-tracks.ts";
+import { MAX_TEXT_TRACKS, TEXT_TRACK_KINDS } from "./text-tracks.ts";
 import { ReportedWarnings } from "./warnings.ts";
 
 /** Four channels of CEA-608 and 63 services of CEA-708, of which workers read six. */
 const MAX_SERVICES = 16;
-/** As many as an asset may have. */
-const MAX_TEXT_TRACKS = 20;
 const isTextTrack = (name: string) => name.startsWith("track");
 const isService = (name: string) => !isTextTrack(name);
 const countOf = (texts: Record<string, unknown>, is: (name: string) => boolean) => Object.keys(texts).filter(is).length;

@@ -4,6 +4,9 @@ import type { SUBTITLE_ROLES } from "#model/enums.ts";
 /** What a text track is for. */
 export const TEXT_TRACK_KINDS = ["subtitles", "captions", "forced"] as const;
 
+/** As many as an asset may have subtitles. */
+export const MAX_TEXT_TRACKS = 20;
+
 /** A text track of a source, as a worker reports it. */
 type ReportedTrack = {
   /** Its name in the completion, such as `track3`. */

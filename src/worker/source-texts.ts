@@ -94,7 +94,7 @@ async function closedCaptions(job: WorkerContract, context: Context, options: Re
   }
 }
 
-/** Those in the video, or else in tracks of their own, which editing programs write. */
+/** Captions in the video, or else in tracks of their own, which editing programs write. */
 async function captionsOf(
   { binaries, scratch, memoryBytes }: Context,
   { input, plan, startSeconds, source, work, signal, onMove }: ReadOptions,

@@ -2,13 +2,12 @@ import { pacer } from "#lib/base";
 import { type ByteRange, joinRanges, rangesOf } from "#lib/isobmff";
 import { readPacket, TrackText } from "#lib/subtitles";
 import type { Warning } from "#model/warnings.ts";
+import { MAX_TEXT_TRACKS } from "#protocol/text-tracks.ts";
 import type { SourceIndex } from "../parallel/source-index.ts";
 import { openMatroskaTexts } from "./matroska-texts.ts";
 import { openMp4Texts } from "./mp4-texts.ts";
 import type { TextPacket, TextSource, TextTrack } from "./text-track.ts";
 
-/** As many subtitles as an asset may have. */
-const MAX_TEXT_TRACKS = 20;
 /** One without an end is shown until the next one, but not longer. */
 const MAX_OPEN_MS = 10_000;
 /** Closer ranges are one request. */
