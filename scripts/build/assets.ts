@@ -75,8 +75,8 @@ const ownScript = join(paths.root, "src/web/client/parts/own-script.ts");
 
 /**
  * media-chrome writes its style elements as text without a nonce, and a page with a strict policy would block them: the
- * player passes on the nonce of its own script. Without their indentation the compressed
- * script is 0.6 kB smaller.
+ * player passes on the nonce of its own script. Without their indentation, and with
+ * minified styles, the compressed script is 1 kB smaller.
  */
 const mediaChromeTemplates: Plugin = {
   name: "media-chrome-templates",
@@ -84,7 +84,10 @@ const mediaChromeTemplates: Plugin = {
     builder.onLoad({ filter: /node_modules\/media-chrome\/dist\/.*\.js$/ }, async ({ path }) => {
       const source = await readFile(path, "utf8");
       // All of them are in template strings.
-      const text = source.replaceAll(/\n\s+/g, "\n").replaceAll("<style", `<style\${styleNonce}`);
+      const text = source
+        .replaceAll(/\n\s+/g, "\n")
+        .replaceAll(/<style[\s\S]*?<\/style>/g, minifiedStyle)
+        .replaceAll("<style", `<style\${styleNonce}`);
       const contents = source.includes("<style")
         ? `import { styleNonce } from ${JSON.stringify(ownScript)};\n${text}`
         : text;
@@ -92,6 +95,13 @@ const mediaChromeTemplates: Plugin = {
     });
   },
 };
+
+const minifiedStyle = (css: string) =>
+  css
+    .replaceAll(/([;{},])\n+/g, "$1")
+    .replaceAll(/;?\n?}/g, "}")
+    .replaceAll(": ", ":")
+    .replaceAll(" {", "{");
 
 /** Each file directly in src/web/client is a script, bundled with all its imports, including hls.js. */
 export async function bundleBrowserCode(kind: BuildKind): Promise<void> {
