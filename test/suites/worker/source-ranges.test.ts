@@ -20,9 +20,9 @@ const clips = temporaryFolder("vodbox-test-ranges");
 const clip = join(clips, "clip.mp4");
 const piped = join(clips, "clip.mkv");
 
-/** A source of about 30 MB, with a keyframe every 2 s and the index at its end. */
+/** A source of about 30 MB that is encoded fast, with a keyframe every 2 s and the index at its end. */
 beforeAll(async () => {
-  const video = ["-f", "lavfi", "-i", `testsrc2=s=480x270:r=${FPS}:d=${SECONDS},noise=alls=20`];
+  const video = ["-f", "lavfi", "-i", `testsrc2=s=256x144:r=${FPS}:d=${SECONDS},noise=alls=20`];
   const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-b:v", "2M", "-g", String(2 * FPS)];
   await ffmpeg(...video, "-f", "lavfi", "-i", `sine=d=${SECONDS}`, ...encoder, "-c:a", "aac", "-b:a", "96k", clip);
   await ffmpeg("-i", clip, "-c", "copy", piped);

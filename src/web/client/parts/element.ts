@@ -6,7 +6,7 @@ import { Countdown } from "./countdown.ts";
 import { followChannel, type LiveChannel } from "./live.ts";
 import type { LiveState } from "./live-state.ts";
 import { MediaFacade } from "./media-facade.ts";
-import { addWords, languageAt, speak, words } from "./messages.ts";
+import { addWords, languageAt, words } from "./messages.ts";
 import { hideNotice, showNotice } from "./notice.ts";
 import { serverUrl } from "./own-script.ts";
 import { type ErrorCode, loadPlayerData, type PlayerData, PlayerError } from "./player-data.ts";
@@ -73,9 +73,7 @@ export class SvcPlayer extends MediaFacade {
 
   connectedCallback(): void {
     if (!this.#frame) {
-      // media-chrome's labels are created with its elements.
-      speak(languageAt(this));
-      this.#frame = buildFrame(this.shadowRoot as ShadowRoot, this.video);
+      this.#frame = buildFrame(this.shadowRoot as ShadowRoot, this.video, languageAt(this));
       // Set with the messages, which overlay the controls.
       this.#frame.controller.fullscreenElement = this;
       this.#frame.again.addEventListener("click", () => this.#openAgain());

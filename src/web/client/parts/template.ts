@@ -25,7 +25,7 @@ import "media-chrome/dist/menu/media-playback-rate-menu-button.js";
 import "media-chrome/dist/menu/media-rendition-menu.js";
 import "media-chrome/dist/menu/media-rendition-menu-button.js";
 import { type ChapterList, chapterMenu } from "./chapters.ts";
-import { words } from "./messages.ts";
+import { speak, words } from "./messages.ts";
 import { styleNonce } from "./own-script.ts";
 
 const STYLE = `
@@ -161,8 +161,39 @@ export function showLive({ controller, time }: Frame, isLive: boolean): void {
   time.toggleAttribute("showduration", !isLive);
 }
 
-/** The whole user interface around `video`. The language must be set before. */
-export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
+/** The elements of a control bar, and menus, that are added together. */
+const AT_ONCE = 2;
+
+/**
+ * Adds `elements` where they are now, a few in each task: together they block a phone for half a second, because
+ * media-chrome gives each of them the whole state. `speakAgain`: other players may speak another language meanwhile.
+ */
+function addInSteps(elements: HTMLElement[], speakAgain: () => void, ready: () => void): void {
+  const places = elements.map((element) => {
+    const place = new Comment();
+    element.replaceWith(place);
+    return place;
+  });
+  // Timers wait a second in a hidden page.
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => {
+    speakAgain();
+    for (const element of elements.splice(0, AT_ONCE)) places.shift()?.replaceWith(element);
+    if (elements.length > 0) return port2.postMessage(0);
+    port1.close();
+    ready();
+  };
+  port2.postMessage(0);
+}
+
+/**
+ * The whole user interface around `video`, in `language`. The controls appear once all of them are there, a few tasks
+ * later.
+ */
+export function buildFrame(root: ShadowRoot, video: HTMLVideoElement, language: string): Frame {
+  // media-chrome's labels are created with its elements.
+  const speakAgain = () => speak(language);
+  speakAgain();
   const template = document.createElement("template");
   template.innerHTML = `<style${styleNonce}>${STYLE}</style>${MARKUP}`;
   const content = template.content;
@@ -194,11 +225,20 @@ export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
     });
   video.slot = "media";
   frame.controller.prepend(video);
+  const parts = [...content.querySelectorAll<HTMLElement>("media-time-range,media-control-bar>*,[anchor]")];
+  frame.controls.style.visibility = "hidden";
+  addInSteps(
+    parts.filter((each) => !each.localName.startsWith("svc-")),
+    speakAgain,
+    () => {
+      frame.controls.style.visibility = "";
+      // A back button for submenus, which none of these menus has: hidden, but a button where only items are allowed.
+      for (const menu of menus) {
+        const back = menu.shadowRoot?.querySelector('slot[name="header"] > button');
+        back?.replaceWith(...back.querySelectorAll('slot[name="title"]'));
+      }
+    },
+  );
   root.append(content);
-  // A back button for submenus, which none of these menus has: hidden, but a button where only items are allowed.
-  for (const menu of menus) {
-    const back = menu.shadowRoot?.querySelector('slot[name="header"] > button');
-    back?.replaceWith(...back.querySelectorAll('slot[name="title"]'));
-  }
   return frame;
 }

@@ -74,11 +74,23 @@ export function Poster({ images, length, isFocused }: Props) {
       }}
       onPointerLeave={end}
     >
-      {images?.thumbnail_url && <img src={images.thumbnail_url} alt="" />}
+      {images?.thumbnail_url && <Still url={images.thumbnail_url} />}
       {board && at !== null && <Frame board={board} at={at} />}
       {length !== null && <span class="length">{duration(length)}</span>}
     </span>
   );
+}
+
+/** Pixels: twice the width of most cards. */
+const STILL_WIDTH = 480;
+
+/** The poster in the size of a card, which the server renders once; where it cannot now, the whole one. */
+function Still({ url }: { url: string }) {
+  const [failed, setFailed] = useState<string | null>(null);
+  const small = new URL(url);
+  small.pathname = small.pathname.replace(/\.jpg$/, ".webp");
+  small.searchParams.set("width", String(STILL_WIDTH));
+  return <img src={failed === url ? url : small.href} alt="" decoding="async" onError={() => setFailed(url)} />;
 }
 
 /** One tile of a storyboard, as large as the poster. `at`: 0 to 1. */
