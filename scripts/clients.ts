@@ -5,6 +5,7 @@ import { paths } from "./build/paths.ts";
 import { step } from "./build/report.ts";
 import { packCommands } from "./clients/commands.ts";
 import { packClients } from "./clients/pack.ts";
+import { writePhpPackage } from "./clients/php/package.ts";
 import { writePythonPackages } from "./clients/python/package.ts";
 
 /** `npm run clients` writes the packages of the clients to dist/. */
@@ -14,3 +15,4 @@ const out = join(paths.root, "dist");
 await step("npm packages", () => packClients(out));
 await step("commands", () => packCommands(out));
 await step("Python client", () => writePythonPackages(out));
+await step("PHP client", () => writePhpPackage(out));

@@ -52,6 +52,11 @@ packages_of_full() {
   for module in httpx jwt cryptography pip ensurepip:venv setuptools wheel; do
     /usr/bin/python3 -c "import ${module%:*}" 2>/dev/null || echo "python3-${module#*:}"
   done
+  package php-cli php
+  package composer composer
+  for module in curl zip; do
+    php -m 2>/dev/null | grep -qx "$module" || echo "php-$module"
+  done
   package redis-server redis-server
   package qemu-user-static qemu-aarch64-static
   package skopeo skopeo

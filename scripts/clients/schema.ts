@@ -1,4 +1,4 @@
-/** The parts of an OpenAPI 3.0 document that the generator reads. */
+/** The parts of an OpenAPI 3.0 document that the generators read. */
 export type Schema = {
   $ref?: string;
   type?: string;
@@ -34,3 +34,9 @@ export type Document = {
   paths: Record<string, Record<string, Operation>>;
   components: { schemas: Record<string, Schema>; securitySchemes: Record<string, { name: string }> };
 };
+
+/** Responses declare each number as `number`; those whose name starts or ends with these words are integers. */
+const INTEGER =
+  /^bytes_|(^|_)(applied|attempts?|bandwidth|batches|bytes|count|expires_in|height|ids?|index|jobs|limit|ms|number|objects|position|row|size|status|total|uploads|viewers|width)$/;
+/** Whether a field that is declared as `number` is an integer. */
+export const isWhole = (field: string): boolean => INTEGER.test(field);

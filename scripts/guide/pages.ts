@@ -29,7 +29,17 @@ export const GROUPS: readonly Group[] = [
   {
     title: "Build on it",
     about: "For developers.",
-    pages: inDocs("api", "player", "webhooks", "clients", "clients-python", "mux", "agents", "worker-protocol"),
+    pages: inDocs(
+      "api",
+      "player",
+      "webhooks",
+      "clients",
+      "clients-python",
+      "clients-php",
+      "mux",
+      "agents",
+      "worker-protocol",
+    ),
   },
   {
     title: "How it is made",

@@ -1,5 +1,5 @@
+import type { Document } from "../schema.ts";
 import { operationsModule } from "./operations.ts";
-import type { Document } from "./schema.ts";
 import { TypeWriter } from "./types.ts";
 
 /** The generated modules of the Python client, by file name. */

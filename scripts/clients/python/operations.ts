@@ -1,5 +1,5 @@
+import type { Content, Document, Operation, Parameter, Schema } from "../schema.ts";
 import { docstring, literal, pascalCase, snakeCase } from "./names.ts";
-import type { Content, Document, Operation, Parameter, Schema } from "./schema.ts";
 import type { TypeWriter } from "./types.ts";
 
 /** A parameter of a method. `value` is its default as an expression. */

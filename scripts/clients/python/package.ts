@@ -7,10 +7,10 @@ import { pack } from "tar-stream";
 import { own, paths } from "#scripts/build/paths.ts";
 import { releaseTime } from "#scripts/release/time.ts";
 import { openApiDocument } from "../document.ts";
+import type { Document } from "../schema.ts";
+import { zip } from "../zip.ts";
 import { pythonModules } from "./generate.ts";
 import { coreMetadata } from "./metadata.ts";
-import type { Document } from "./schema.ts";
-import { zip } from "./zip.ts";
 
 type Files = Map<string, Buffer>;
 

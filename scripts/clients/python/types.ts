@@ -1,9 +1,5 @@
+import { isWhole, type Schema } from "../schema.ts";
 import { docstring, isName, literal, pascalCase } from "./names.ts";
-import type { Schema } from "./schema.ts";
-
-/** Responses declare each number as `number`; those whose name starts or ends with these words are integers. */
-const INTEGER =
-  /^bytes_|(^|_)(applied|attempts?|bandwidth|batches|bytes|count|expires_in|height|ids?|index|jobs|limit|ms|number|objects|position|row|size|status|total|uploads|viewers|width)$/;
 
 /** Writes schemas as types of Python; each object becomes a `TypedDict` with a unique name. */
 export class TypeWriter {
@@ -42,7 +38,7 @@ export class TypeWriter {
       case "integer":
         return "int";
       case "number":
-        return INTEGER.test(field) ? "int" : "float";
+        return isWhole(field) ? "int" : "float";
       case "boolean":
         return "bool";
       case "array":

@@ -7,6 +7,7 @@ import { basename, join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { own } from "#scripts/build/paths.ts";
 import { commandsPackage } from "#scripts/clients/commands.ts";
+import { phpPackageName } from "#scripts/clients/php/package.ts";
 import { debianArch } from "#scripts/debian/packages.ts";
 import { ffmpegPackageFile } from "#scripts/release/ffmpeg-package.ts";
 import { formulaName } from "#scripts/release/homebrew.ts";
@@ -62,7 +63,11 @@ test("SHA256SUMS lists every file of the release", () => {
     ["", ".oci.tar", ".cdx.json"].map((suffix) => `vodbox-${own.version}-linux-${arch}${suffix}`),
   );
   const ofPython = [`vodbox-${own.version}-py3-none-any.whl`, `vodbox-${own.version}.tar.gz`];
-  const clients = [...ofPython, ...["client", "react", "vue"].map((name) => `vodbox-${name}-${own.version}.tgz`)];
+  const clients = [
+    ...ofPython,
+    phpPackageName,
+    ...["client", "react", "vue"].map((name) => `vodbox-${name}-${own.version}.tgz`),
+  ];
   const deploy = ["alerts.yml", "compose.workers.yaml", "compose.yaml", "grafana.json", "prometheus.yml"];
   const expected = [
     "SHA256SUMS",
