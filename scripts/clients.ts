@@ -5,6 +5,7 @@ import { paths } from "./build/paths.ts";
 import { step } from "./build/report.ts";
 import { packCommands } from "./clients/commands.ts";
 import { packClients } from "./clients/pack.ts";
+import { writeGoPackage } from "./clients/go/package.ts";
 import { writePhpPackage } from "./clients/php/package.ts";
 import { writePythonPackages } from "./clients/python/package.ts";
 
@@ -16,3 +17,4 @@ await step("npm packages", () => packClients(out));
 await step("commands", () => packCommands(out));
 await step("Python client", () => writePythonPackages(out));
 await step("PHP client", () => writePhpPackage(out));
+await step("Go client", () => writeGoPackage(out));

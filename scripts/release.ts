@@ -21,6 +21,7 @@ import { step } from "./build/report.ts";
 import { chooseTools } from "./build/tools.ts";
 import { packCommands } from "./clients/commands.ts";
 import { packClients } from "./clients/pack.ts";
+import { writeGoPackage } from "./clients/go/package.ts";
 import { writePhpPackage } from "./clients/php/package.ts";
 import { writePythonPackages } from "./clients/python/package.ts";
 import type { Wish } from "./ffmpeg/build.ts";
@@ -96,6 +97,7 @@ async function main(): Promise<void> {
       await writeArtifacts(arch, { wish: stage, kind, folder: unfinished, built: built(arch) });
     await step("Python client", () => writePythonPackages(unfinished));
     await step("PHP client", () => writePhpPackage(unfinished));
+    await step("Go client", () => writeGoPackage(unfinished));
     await step("npm packages", () => packClients(unfinished));
     await step("commands", () => packCommands(unfinished));
     const script = join(unfinished, "install.sh");

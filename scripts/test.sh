@@ -53,10 +53,7 @@ packages_of_full() {
     /usr/bin/python3 -c "import ${module%:*}" 2>/dev/null || echo "python3-${module#*:}"
   done
   package php-cli php
-  package composer composer
-  for module in curl zip; do
-    php -m 2>/dev/null | grep -qx "$module" || echo "php-$module"
-  done
+  php -m 2>/dev/null | grep -qx curl || echo php-curl
   package redis-server redis-server
   package qemu-user-static qemu-aarch64-static
   package skopeo skopeo
@@ -79,10 +76,13 @@ packages_of_full() {
   [ -n "$(find /usr/lib -name libadaptive_plugin.so -print -quit)" ] || echo vlc-plugin-base
 }
 
-# What the guard of the benchmarks loads the server with.
+# What the guard of the benchmarks loads the server with, a compiler of the Go client, and what installs the PHP client.
 packages_of_nightly() {
   packages_of_full
   package wrk wrk
+  package golang-go go
+  package composer composer
+  php -m 2>/dev/null | grep -qx zip || echo php-zip
 }
 
 # The browser tests need a third less processor time with it, and run without it.

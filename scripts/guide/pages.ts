@@ -36,6 +36,7 @@ export const GROUPS: readonly Group[] = [
       "clients",
       "clients-python",
       "clients-php",
+      "clients-go",
       "mux",
       "agents",
       "worker-protocol",

@@ -1,0 +1,3 @@
+module vodbox/client
+
+go 1.19
