@@ -4,9 +4,9 @@ import { writeAssets } from "./build/assets.ts";
 import { paths } from "./build/paths.ts";
 import { step } from "./build/report.ts";
 import { packCommands } from "./clients/commands.ts";
-import { packClients } from "./clients/pack.ts";
 import { writeGoPackage } from "./clients/go/package.ts";
-import { writePhpPackage } from "./clients/php/package.ts";
+import { packClients } from "./clients/pack.ts";
+import { writePhpPackage, writeWordPressPlugin } from "./clients/php/package.ts";
 import { writePythonPackages } from "./clients/python/package.ts";
 
 /** `npm run clients` writes the packages of the clients to dist/. */
@@ -17,4 +17,5 @@ await step("npm packages", () => packClients(out));
 await step("commands", () => packCommands(out));
 await step("Python client", () => writePythonPackages(out));
 await step("PHP client", () => writePhpPackage(out));
+await step("WordPress plugin", () => writeWordPressPlugin(out));
 await step("Go client", () => writeGoPackage(out));

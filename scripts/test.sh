@@ -76,13 +76,18 @@ packages_of_full() {
   [ -n "$(find /usr/lib -name libadaptive_plugin.so -print -quit)" ] || echo vlc-plugin-base
 }
 
-# What the guard of the benchmarks loads the server with, a compiler of the Go client, and what installs the PHP client.
+# What the guard of the benchmarks loads the server with, a compiler of the Go client, what installs the PHP client, and
+# WordPress.
 packages_of_nightly() {
   packages_of_full
   package wrk wrk
   package golang-go go
   package composer composer
   php -m 2>/dev/null | grep -qx zip || echo php-zip
+  php -m 2>/dev/null | grep -qx mysqli || echo php-mysql
+  package mariadb-server mariadbd
+  [ -d /usr/share/wordpress ] || echo wordpress
+  [ -d /usr/share/wordpress/wp-content/themes/twentytwentythree ] || echo wordpress-theme-twentytwentythree
 }
 
 # The browser tests need a third less processor time with it, and run without it.

@@ -7,7 +7,8 @@ import { basename, join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { own } from "#scripts/build/paths.ts";
 import { commandsPackage } from "#scripts/clients/commands.ts";
-import { phpPackageName } from "#scripts/clients/php/package.ts";
+import { goPackageName } from "#scripts/clients/go/package.ts";
+import { phpPackageName, wordPressPluginName } from "#scripts/clients/php/package.ts";
 import { debianArch } from "#scripts/debian/packages.ts";
 import { ffmpegPackageFile } from "#scripts/release/ffmpeg-package.ts";
 import { formulaName } from "#scripts/release/homebrew.ts";
@@ -66,6 +67,8 @@ test("SHA256SUMS lists every file of the release", () => {
   const clients = [
     ...ofPython,
     phpPackageName,
+    wordPressPluginName,
+    goPackageName,
     ...["client", "react", "vue"].map((name) => `vodbox-${name}-${own.version}.tgz`),
   ];
   const deploy = ["alerts.yml", "compose.workers.yaml", "compose.yaml", "grafana.json", "prometheus.yml"];
