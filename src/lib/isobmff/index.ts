@@ -19,6 +19,7 @@ export {
   shiftSegment,
 } from "./segments.ts";
 export { sphericalBoxes } from "./spherical-boxes.ts";
+export { type PresentedSample, readTextSamples } from "./text-samples.ts";
 export { readSubtitleTracks } from "./text-tracks.ts";
 export { isSync, readTrackFragment, type SampleDefaults } from "./track-fragment.ts";
 export { box, long, segmentIndex, words } from "./write-boxes.ts";
