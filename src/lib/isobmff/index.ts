@@ -1,5 +1,6 @@
 export { type Box, boxes, field, find, flagsOf, isLong, uint16, uint32 } from "./boxes.ts";
 export { type EmptyEdit, readEmptyEdits } from "./empty-edits.ts";
+export { readEncryptedTracks } from "./encrypted-tracks.ts";
 export { type FragmentTrack, readFragmentTracks, samplesOfFragment } from "./fragment-samples.ts";
 export { isFragmented } from "./fragments.ts";
 export { hdrBoxes, readHdrBoxes } from "./hdr-boxes.ts";
