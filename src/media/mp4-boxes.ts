@@ -1,6 +1,5 @@
-import { type FileHandle, open } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { pacer } from "#lib/base";
-import { readEncryptedTracks } from "#lib/isobmff";
 
 /** The boxes of MP4 and QuickTime files, with and without fragments, by their heads. */
 
@@ -44,11 +43,4 @@ export async function findMoov(file: FileHandle): Promise<readonly [offset: numb
     if (type === "moov") return size <= MAX_MOOV_BYTES ? [at, size] : null;
   }
   return null;
-}
-
-/** The numbers of the tracks of a file that are encrypted, as ffmpeg counts streams. Throws the errors of the file. */
-export async function encryptedTracksOf(path: string): Promise<ReadonlySet<number>> {
-  await using file = await open(path);
-  const layout = await findMoov(file);
-  return layout ? readEncryptedTracks(await bytesAt(file, ...layout)) : new Set();
 }

@@ -1,10 +1,10 @@
 import * as v from "valibot";
 import { type HdrFormat, hdrOfTransfer, type Rate, type SphericalMetadata } from "#lib/codecs";
 import type { ColorTags } from "./color.ts";
+import { encryptedTracksOf } from "./encrypted-tracks.ts";
 import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import { decodableCodecs } from "./ffmpeg-components.ts";
-import { encryptedTracksOf } from "./mp4-boxes.ts";
 import { fraction, seconds, withPackets, withParameters } from "./probe-streams.ts";
 import { ofFirstProgram } from "./programs.ts";
 import { isPng, knownFormat, readHead } from "./signatures.ts";

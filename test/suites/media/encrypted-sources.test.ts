@@ -2,10 +2,12 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { readEncryptedTracks } from "#lib/isobmff";
+import { encryptedTracksOf } from "#media/encrypted-tracks.ts";
 import { probeSource } from "#media/timeline.ts";
 import { warningsOf } from "#media/tracks.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { parts } from "#test/support/media/boxes.ts";
+import { cluster, element, matroska, textTrack } from "#test/support/media/matroska-file.ts";
 import { binaries, fast, ffmpeg, picture, sound } from "#test/support/media/sources.ts";
 
 /** Without their key, the decoders of encrypted tracks return noise. */
@@ -31,6 +33,18 @@ test.each(ROWS)("%s is of a format that is not supported", async (name) => {
     message:
       "Nothing in the source can be decoded. Its container is mov,mp4,m4a,3gp,3g2,mj2, with track 1 (video, h264, encrypted), track 2 (audio, aac, encrypted).",
   });
+});
+
+test("encrypted tracks of Matroska are named", async () => {
+  const encodings = (kind: number) => element(0x6d80, element(0x6240, element(kind, element(0x47e1, 5))));
+  const entry = (number: number, ...more: Buffer[]) => textTrack(number, "S_TEXT/UTF8", ...more);
+  const file = matroska([entry(1, encodings(0x5035)), entry(2), entry(3, encodings(0x5034))], [cluster(0)]);
+  writeFileSync(at("encrypted.mkv"), file);
+  expect([...(await encryptedTracksOf(at("encrypted.mkv")))]).toEqual([0]);
+  for (let length = 0; length < file.length; length += 5) {
+    writeFileSync(at("cut.mkv"), file.subarray(0, length));
+    expect((await encryptedTracksOf(at("cut.mkv"))).size).toBeLessThanOrEqual(1);
+  }
 });
 
 /** `tenc`: version and flags, two bytes, whether samples are encrypted. */
