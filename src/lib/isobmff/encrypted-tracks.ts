@@ -2,7 +2,7 @@ import { type Box, boxes, field, find, uint32 } from "./boxes.ts";
 
 /** Sample entries of protected media (ISO/IEC 14496-12, 8.12), and those of FairPlay in QuickTime. */
 const PROTECTED: ReadonlySet<string> = new Set(["encv", "enca", "drmi", "drms"]);
-/** Of a sample entry, before the boxes in it: of video (12.1.3), and of audio (12.2.3). */
+/** Bytes before the boxes in a sample entry: video (12.1.3), and audio (12.2.3). */
 const HEADS = [78, 28] as const;
 const MAX_TRACKS = 64;
 

@@ -55,7 +55,7 @@ test("TTML as ffmpeg writes it: all of the text in one document", async () => {
   expect(texts[0]?.cues.map(({ text }) => text)).toEqual(["Plain italic", "3 &lt; 4 &amp; Ü\nsecond line"]);
 });
 
-describe("TTML in several samples, whose times are those of the presentation", () => {
+describe("TTML in several samples has times of the presentation", () => {
   const document = (...paragraphs: [times: string, text: string][]) => ttml(paragraphs);
   const SAMPLES: [name: string, samples: TextSample[], cues: unknown[]][] = [
     [

@@ -10,8 +10,8 @@ export type TtmlSample = { cues: TimedCue[]; skipped: number; language: string |
 type Range = { startMs: number; endMs: number };
 
 /**
- * The cues of a sample of `stpp` (ISO/IEC 14496-30, 5): a TTML document whose times are those of the presentation, not of the sample,
- * and which is shown only while its sample is. Null for one that cannot be read. Linear in time.
+ * The cues of a sample of `stpp` (ISO/IEC 14496-30, 5): a TTML document with times of the presentation, not of the sample, which is
+ * shown only while its sample is. Null for one that cannot be read. Linear in time.
  */
 export function* readTtmlSample(bytes: Uint8Array, { startMs, endMs }: Range): Sliced<TtmlSample | null> {
   const decoded = decodeText(bytes);
