@@ -102,7 +102,7 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   if (!spec.video.enabled && probe.audio.length === 0) {
     const skipped = probe.skipped.filter(({ kind }) => kind === "audio");
     if (skipped.length > 0) throw nothingPlays(probe.format, skipped);
-    throw unsupportedFormat("The encoding profile is for audio only, but the source has no audio.");
+    throw unsupportedFormat("The source has no audio, and only audio is encoded.");
   }
   const tracks = probe.audio.slice(0, spec.audio.max_tracks);
   const endOf = (track: VideoTrack | AudioTrack) => endOfTrack(track, probe);

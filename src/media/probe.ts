@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { type HdrFormat, hdrOfTransfer, type Rate, type SphericalMetadata } from "#lib/codecs";
 import type { ColorTags } from "./color.ts";
+import { encryptedTracksOf } from "./encrypted-tracks.ts";
 import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import { decodableCodecs } from "./ffmpeg-components.ts";
@@ -189,7 +190,9 @@ export async function probe(path: string, binaries: Binaries, options: ProbeOpti
     const all = await ffprobe(path, binaries, args, { ...options, timeLimitMs: COUNT_LIMIT_MS });
     return v.parse(v.pipe(v.string(), v.parseJson(), FfprobeOutput), all.toString()).streams;
   });
-  const media = toProbe({ format, streams: known, programs }, decodable);
+  const encrypted = await encryptedTracksOf(path);
+  const stated = known.map((one) => (encrypted.has(one.index) ? { ...one, isEncrypted: true } : one));
+  const media = toProbe({ format, streams: stated, programs }, decodable);
   return { ...media, isTruncated: await isTruncated(path) };
 }
 

@@ -12,6 +12,8 @@ export type Stream = {
   height: number;
   channels: number;
   disposition: Record<string, number>;
+  /** Its media are encrypted. */
+  isEncrypted?: boolean;
 };
 
 /** A track that cannot be decoded, or has subtitles that are no text. */
@@ -45,7 +47,7 @@ export const isAudio = ({ codec_type }: Stream): boolean => codec_type === "audi
  * decoded. `decodable`: ffprobe's names of the codecs that have a decoder.
  */
 export function divideTracks<S extends Stream>(streams: readonly S[], decodable: ReadonlySet<string>): Tracks<S> {
-  const isKnown = (one: S) => decodable.has(one.codec_name);
+  const isKnown = (one: S) => decodable.has(one.codec_name) && !one.isEncrypted;
   const video = streams.filter((one) => isVideo(one) && isKnown(one) && one.width > 0 && one.height > 0);
   const audio = streams.filter((one) => isAudio(one) && isKnown(one) && one.channels > 0);
   const skipped = streams
@@ -54,7 +56,7 @@ export function divideTracks<S extends Stream>(streams: readonly S[], decodable:
       (one): SkippedTrack => ({
         number: one.index + 1,
         kind: isVideo(one) ? "video" : "audio",
-        codec: codecOf(one),
+        codec: `${codecOf(one)}${one.isEncrypted ? ", encrypted" : ""}`,
         isUnsupported: !isKnown(one),
       }),
     );

@@ -35,10 +35,12 @@ export function subtitleOfTrack(
 ): { language: string; label: string; role: Kind["role"] } {
   const spoken = canonicalLanguage(stated ?? "") ?? "und";
   const { role, mark } = KINDS[kind];
-  const marked = mark && `${spoken}-x-${mark.subtag}`;
+  const marked = mark && withPrivate(spoken, mark.subtag);
   const candidates = [...(kind === "forced" ? [] : [spoken]), ...(marked ? [marked] : [])];
   const isTaken = (tag: string) => tracks.some((track) => track.language === tag);
-  const language = candidates.find((tag) => !isTaken(tag)) ?? (marked ? `${marked}-${name}` : `${spoken}-x-${name}`);
+  const language = candidates.find((tag) => !isTaken(tag)) ?? withPrivate(marked ?? spoken, name);
   const named = spoken === "und" ? name.replace(/^track/, "Track ") : ownName(spoken);
   return { language, label: label?.trim() || (mark ? `${named} (${mark.words})` : named), role };
 }
+
+const withPrivate = (tag: string, subtag: string) => `${tag}${tag.includes("-x-") ? "" : "-x"}-${subtag}`;

@@ -4,7 +4,15 @@ export { type Clock, type ClockStep, iso, systemClock } from "./clock.ts";
 export { DOCUMENT_LIMITS, MAX_SUBTITLE_BYTES, requireAtMost, TooComplex, tooComplex } from "./document-limits.ts";
 export { clientClosed, HttpError, invalid, notFound, UserError, withoutStatement } from "./errors.ts";
 export { createKeyedLock } from "./keyed-lock.ts";
-export { canonicalLanguage, languageOfName, ownName, primaryLanguage } from "./language.ts";
+export {
+  canonicalLanguage,
+  englishName,
+  languageOfName,
+  MAX_LANGUAGE_CHARACTERS,
+  ownName,
+  primaryLanguage,
+  spokenTag,
+} from "./language.ts";
 export {
   type AcquireLock,
   type Lock,

@@ -1,18 +1,20 @@
 import { type Box, boxes, find, isLong, uint32 } from "./boxes.ts";
-import { editOf } from "./sample-index.ts";
+import { type Edit, editsOf, presentedIn } from "./edits.ts";
 import { readTrackFragment, type SampleDefaults } from "./track-fragment.ts";
 
-/** A track whose samples are in fragments: its clock, and by how much its edit list moves it. */
-export type FragmentTrack = { id: number; scale: number; shiftSeconds: number; defaults: SampleDefaults };
+/** A track whose samples are in fragments: its clock, and the edits that present it. */
+export type FragmentTrack = { id: number; scale: number; edits: readonly Edit[]; defaults: SampleDefaults };
 
 /** A sample on the timeline of the file, in seconds; `at`: where its data are, from the start of the fragment on. */
 export type TimedFragmentSample = { id: number; start: number; end: number; at: number; size: number };
 
 /** The most samples of a track in one fragment. */
 const MAX_SAMPLES = 100_000;
+/** Each sample is compared with each edit. */
+const MAX_EDITS = 16;
 
 /**
- * The tracks with these ids of a `moov` box (ISO/IEC 14496-12, 8.8.1); null where the file has no fragments. A track with several
+ * The tracks with these ids of a `moov` box (ISO/IEC 14496-12, 8.8.1); null where the file has no fragments. A track with many
  * edits is left out.
  */
 export function readFragmentTracks(moov: Buffer, ids: ReadonlySet<number>): Map<number, FragmentTrack> | null {
@@ -28,9 +30,9 @@ export function readFragmentTracks(moov: Buffer, ids: ReadonlySet<number>): Map<
     if (!tkhd || !mdhd) continue;
     const id = uint32(moov, tkhd, isLong(moov, tkhd) ? 20 : 12);
     const scale = uint32(moov, mdhd, isLong(moov, mdhd) ? 20 : 12);
-    const edit = scale > 0 && movieScale > 0 ? editOf(moov, track, { scale, movieScale }) : null;
-    if (ids.has(id) && edit)
-      tracks.set(id, { id, scale, shiftSeconds: edit.shift, defaults: defaultsOf(moov, mvex, id) });
+    if (!ids.has(id) || scale === 0 || movieScale === 0) continue;
+    const edits = editsOf(moov, track, { scale, movieScale, isFragmented: true });
+    if (edits && edits.length <= MAX_EDITS) tracks.set(id, { id, scale, edits, defaults: defaultsOf(moov, mvex, id) });
   }
   return tracks;
 }
@@ -56,15 +58,15 @@ export function samplesOfFragment(
     try {
       const track = tfhd ? tracks.get(uint32(data, tfhd, 4)) : undefined;
       if (!track) return [];
-      const { id, scale, shiftSeconds, defaults } = track;
-      return readTrackFragment(data, { moof, traf, defaults, most: MAX_SAMPLES, moofAt }).map(
-        ({ cts, duration, at, size }): TimedFragmentSample => ({
-          id,
-          start: cts / scale + shiftSeconds,
-          end: (cts + duration) / scale + shiftSeconds,
-          at,
-          size,
-        }),
+      const { id, scale, edits, defaults } = track;
+      return readTrackFragment(data, { moof, traf, defaults, most: MAX_SAMPLES, moofAt }).flatMap(
+        ({ cts, duration, at, size }): TimedFragmentSample[] => {
+          const range = { start: cts / scale, end: (cts + duration) / scale };
+          return edits.flatMap((edit) => {
+            const shown = presentedIn(edit, range);
+            return shown ? [{ id, ...shown, at, size }] : [];
+          });
+        },
       );
     } catch {
       return [];

@@ -1,5 +1,6 @@
 export { type Box, boxes, field, find, flagsOf, isLong, uint16, uint32 } from "./boxes.ts";
 export { type EmptyEdit, readEmptyEdits } from "./empty-edits.ts";
+export { readEncryptedTracks } from "./encrypted-tracks.ts";
 export { type FragmentTrack, readFragmentTracks, samplesOfFragment } from "./fragment-samples.ts";
 export { isFragmented } from "./fragments.ts";
 export { hdrBoxes, readHdrBoxes } from "./hdr-boxes.ts";
@@ -19,6 +20,7 @@ export {
   shiftSegment,
 } from "./segments.ts";
 export { sphericalBoxes } from "./spherical-boxes.ts";
+export { type PresentedSample, readTextSamples } from "./text-samples.ts";
 export { readSubtitleTracks } from "./text-tracks.ts";
 export { isSync, readTrackFragment, type SampleDefaults } from "./track-fragment.ts";
 export { box, long, segmentIndex, words } from "./write-boxes.ts";

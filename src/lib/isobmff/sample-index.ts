@@ -136,7 +136,7 @@ export function editOf(data: Buffer, track: Box, { scale, movieScale }: { scale:
 }
 
 /** 8.7.3. */
-function readSizes(data: Buffer, stbl: Box, limit: number): Uint32Array | null {
+export function readSizes(data: Buffer, stbl: Box, limit: number): Uint32Array | null {
   const stsz = find(data, ["stsz"], stbl);
   if (!stsz) return null;
   const equal = uint32(data, stsz, 4);
@@ -148,7 +148,7 @@ function readSizes(data: Buffer, stbl: Box, limit: number): Uint32Array | null {
 }
 
 /** 8.7.4 and 8.7.5: where each sample is, from the offsets of chunks and the number of samples in each. */
-function readOffsets(data: Buffer, stbl: Box, sizes: Uint32Array): Float64Array | null {
+export function readOffsets(data: Buffer, stbl: Box, sizes: Uint32Array): Float64Array | null {
   const stsc = find(data, ["stsc"], stbl);
   const stco = find(data, ["stco"], stbl);
   const co64 = find(data, ["co64"], stbl);
@@ -179,7 +179,7 @@ function readOffsets(data: Buffer, stbl: Box, sizes: Uint32Array): Float64Array 
 }
 
 /** 8.6.1.2 and 8.6.1.3. */
-function readTimes(
+export function readTimes(
   data: Buffer,
   stbl: Box,
   { count, scale, shift }: { count: number; scale: number; shift: number },

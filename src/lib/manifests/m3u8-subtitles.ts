@@ -1,4 +1,4 @@
-import { DOCUMENT_LIMITS, requireAtMost } from "#lib/base";
+import { DOCUMENT_LIMITS, requireAtMost, spokenTag } from "#lib/base";
 import { quoted } from "./m3u8.ts";
 import { type MasterEdit, MasterLine } from "./master-edits.ts";
 
@@ -63,9 +63,6 @@ const CHARACTERISTICS: Partial<Record<SubtitleRole, string>> = {
   caption: "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound",
   description: "public.accessibility.describes-video",
 };
-
-/** A tag without its private subtag, by which subtitles of one language differ: players compare it with that of the audio. */
-export const spokenTag = (language: string): string => language.split("-x-", 1)[0] ?? language;
 
 /**
  * A whole WebVTT file as the single segment of a playlist. Without X-TIMESTAMP-MAP its times are those of the segments,

@@ -1,6 +1,7 @@
 /** Writes a static DASH manifest (ISO/IEC 23009-1) over the segments of the HLS playlists; live-mpd.ts, that of a live stream. */
 
-import { type SubtitleRole, spokenTag } from "./m3u8-subtitles.ts";
+import { spokenTag } from "#lib/base";
+import type { SubtitleRole } from "./m3u8-subtitles.ts";
 import type { MpdEdit } from "./mpd-edits.ts";
 
 /** ISO/IEC 23009-1, 8.4: segments of ISO BMFF by templates. It is the profile of video on demand too. */

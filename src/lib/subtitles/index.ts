@@ -7,6 +7,7 @@ export { type Part, type Piece, partsOf, type Sentence } from "./cue-text/senten
 export { shapedCues } from "./cues/shape.ts";
 export { MAX_PACKET_BYTES, type PacketFormat, readPacket } from "./packets/packet.ts";
 export { TrackText } from "./packets/track-text.ts";
+export { readTtmlSample, type TtmlSample } from "./packets/ttml-sample.ts";
 export { SPACELESS } from "./spaceless.ts";
 export { languageOfTtml } from "./ttml/from-ttml.ts";
 export { clippedVtt } from "./vtt/clip.ts";

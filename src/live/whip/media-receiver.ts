@@ -130,10 +130,19 @@ export class MediaReceiver {
 
   /** The publisher has ended: what is being encoded is passed on. To be called before `close`. */
   async finish(): Promise<void> {
+    this.#startClock(Number.POSITIVE_INFINITY);
     if (this.#audio) this.#readAudio(this.#audio, Number.POSITIVE_INFINITY);
     await this.#encoder.finish(FINISH_MS);
     if (!this.#isClosed) this.#emitAudio();
     this.#hold.flush();
+  }
+
+  /** The connection is lost: what waits is passed on. To be called before `close`. */
+  flush(): void {
+    if (this.#isClosed) return;
+    this.#startClock(Number.POSITIVE_INFINITY);
+    this.#hold.flush();
+    this.#emitAudio();
   }
 
   /** Sources of video that should send a keyframe. */

@@ -199,6 +199,7 @@ export class WhipSession {
   end(end: StreamEnd): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    if (end === "disconnected") this.#flush();
     this.#dtls.close();
     this.#media.close();
     for (const path of this.#paths.values()) path.close?.();
@@ -206,6 +207,15 @@ export class WhipSession {
     this.#log("info", "a publish has ended", { end, ...this.#reports.totals(this.#media.sources) });
     try {
       this.#options.stream.end(end);
+    } catch (error) {
+      this.#log("error", "the end of a stream could not be handled", { error: String(error) });
+    }
+  }
+
+  /** A stream that waits for a reconnect has all that has arrived. */
+  #flush(): void {
+    try {
+      this.#media.flush();
     } catch (error) {
       this.#log("error", "the end of a stream could not be handled", { error: String(error) });
     }

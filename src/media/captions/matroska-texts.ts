@@ -2,7 +2,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { inflateSync } from "node:zlib";
 import { pacer } from "#lib/base";
 import { MAX_PACKET_BYTES, type PacketFormat } from "#lib/subtitles";
-import { elementsIn, headOf, MAX_HEAD_BYTES, unsigned, variableNumber } from "./matroska-elements.ts";
+import { type Element, elementsIn, headOf, MAX_HEAD_BYTES, unsigned, variableNumber } from "./matroska-elements.ts";
 import {
   kindOf,
   languageOf,
@@ -82,7 +82,7 @@ type MatroskaTrack = TextTrack & { trackNumber: number; isWebm: boolean; decode:
 type Pending = TextPacket & { track: MatroskaTrack };
 
 /** The text tracks of a Matroska file; null for another file. */
-export async function openMatroskaTexts(path: string): Promise<TextSource | null> {
+export async function openMatroskaTexts(path: string): Promise<(TextSource & Pick<Head, "encrypted">) | null> {
   const file = await open(path);
   try {
     const reader = new Elements(file, (await file.stat()).size);
@@ -94,6 +94,7 @@ export async function openMatroskaTexts(path: string): Promise<TextSource | null
     const head = await readHead(reader, first.from + first.size);
     return {
       tracks: head.tracks,
+      encrypted: head.encrypted,
       packets: (options) => new PacketReader(reader, head, options).read(head.clustersAt),
       [Symbol.asyncDispose]: () => file.close(),
     };
@@ -136,11 +137,17 @@ class Elements {
   }
 }
 
-type Head = { tracks: MatroskaTrack[]; nanoseconds: number; clustersAt: number };
+type Head = {
+  tracks: MatroskaTrack[];
+  /** The numbers of all tracks that are encrypted, from 1. */
+  encrypted: ReadonlySet<number>;
+  nanoseconds: number;
+  clustersAt: number;
+};
 
 /** What is before the clusters. */
 async function readHead(reader: Elements, from: number): Promise<Head> {
-  const found: Head = { tracks: [], nanoseconds: 1_000_000, clustersAt: from };
+  const found: Head = { tracks: [], encrypted: new Set(), nanoseconds: 1_000_000, clustersAt: from };
   const pace = pacer();
   for (let at = from; ; ) {
     await pace();
@@ -156,14 +163,30 @@ async function readHead(reader: Elements, from: number): Promise<Head> {
     if (head.id === INFO && head.size <= MAX_INFO_BYTES) {
       for (const { id, content } of elementsIn(await reader.bytes(contentAt, head.size)))
         if (id === TIMESTAMP_SCALE) found.nanoseconds = unsigned(content) || found.nanoseconds;
-    } else if (head.id === TRACKS && head.size <= MAX_TRACKS_BYTES && found.tracks.length === 0)
-      found.tracks = tracksIn(await reader.bytes(contentAt, head.size));
+    } else if (head.id === TRACKS && head.size <= MAX_TRACKS_BYTES && found.tracks.length === 0) {
+      const content = await reader.bytes(contentAt, head.size);
+      found.tracks = tracksIn(content);
+      found.encrypted = encryptedIn(content);
+    }
     at = contentAt + head.size;
   }
 }
 
+const entriesIn = (content: Buffer): Element[] =>
+  [...elementsIn(content)].filter(({ id }) => id === TRACK_ENTRY).slice(0, MAX_TRACKS);
+
+/** 5.1.4.1.31: those with an encoding that is encryption. */
+function encryptedIn(content: Buffer): ReadonlySet<number> {
+  const childrenOf = (parents: readonly Element[], wanted: number) =>
+    parents.flatMap((parent) => [...elementsIn(parent.content)].filter(({ id }) => id === wanted));
+  const isEncrypted = (entry: Element) =>
+    childrenOf(childrenOf(childrenOf([entry], TRACK_FIELDS.encodings), CONTENT_ENCODING), CONTENT_ENCRYPTION).length >
+    0;
+  return new Set(entriesIn(content).flatMap((entry, index) => (isEncrypted(entry) ? [index + 1] : [])));
+}
+
 function tracksIn(content: Buffer): MatroskaTrack[] {
-  const entries = [...elementsIn(content)].filter(({ id }) => id === TRACK_ENTRY).slice(0, MAX_TRACKS);
+  const entries = entriesIn(content);
   const tracks = entries.flatMap((entry, index) => trackOf(entry.content, index + 1) ?? []);
   // The flag is set by default (5.1.4.1.5): where no track is without, nothing was chosen, unless it is stated.
   const isChosen = tracks.some(({ statedDefault }) => statedDefault === 0);

@@ -1,14 +1,16 @@
 import { type FileHandle, open } from "node:fs/promises";
-import { pacer } from "#lib/base";
+import { MAX_SUBTITLE_BYTES, pacer } from "#lib/base";
 import {
   type FragmentTrack,
+  type PresentedSample,
   readFragmentTracks,
   readSubtitleTracks,
+  readTextSamples,
   samplesOfFragment,
-  type TrackIndex,
 } from "#lib/isobmff";
-import { MAX_PACKET_BYTES, type PacketFormat } from "#lib/subtitles";
-import { indexOfFile, type SourceIndex } from "../parallel/source-index.ts";
+import { MAX_PACKET_BYTES } from "#lib/subtitles";
+import { boxesOf, bytesAt, findMoov } from "../mp4-boxes.ts";
+import type { SourceIndex } from "../parallel/source-index.ts";
 import {
   kindOf,
   languageOf,
@@ -20,30 +22,30 @@ import {
 } from "./text-track.ts";
 
 /*
- * Text tracks of MP4 and QuickTime files: their samples are read by the index of the file, or by those of its fragments (ISO/IEC
- * 14496-12, 8.8).
+ * Text tracks of MP4 and QuickTime files: their samples are read by the tables of the track, or by those of the fragments (ISO/IEC
+ * 14496-12, 8.6 and 8.8), as its edit list presents them.
  */
 
 /** Null for text that cannot be read; tracks of images are reported with those that cannot be decoded. */
-const FORMATS: Record<string, PacketFormat | null> = {
+const FORMATS: Record<string, TextTrack["format"]> = {
   tx3g: "timed-text",
   text: "timed-text",
   wvtt: "webvtt-sample",
-  ...{ stpp: null, sbtt: null, stxt: null },
+  stpp: "ttml",
+  ...{ sbtt: null, stxt: null },
 };
-const HEADER_BYTES = 16;
-const MAX_MOOV_BYTES = 64 * 2 ** 20;
 const MAX_MOOF_BYTES = 8 * 2 ** 20;
 
-/** An index that was read before, of a source of which only parts are there. */
-type Options = { index: SourceIndex | null | undefined };
+type Options = {
+  /** Read before, of a source of which only parts are there. */
+  index: SourceIndex | null | undefined;
+};
 
-/** The text tracks of an MP4 file; null for another file. `index` is null for one with fragments. */
-export async function openMp4Texts(
-  path: string,
-  { index: known }: Options,
-): Promise<(TextSource & { index: SourceIndex | null }) | null> {
-  const index = known ?? (await indexOfFile(path).catch(() => null));
+/** Where the samples of text are, of a file without fragments. */
+export type Mp4Texts = TextSource & { samples: PresentedSample[] };
+
+/** The text tracks of an MP4 file; null for another file. */
+export async function openMp4Texts(path: string, { index }: Options): Promise<Mp4Texts | null> {
   const file = await open(path);
   try {
     const layout = index ? index.layout.moov : await findMoov(file);
@@ -53,23 +55,30 @@ export async function openMp4Texts(
     }
     const moov = await bytesAt(file, ...layout);
     const described = readSubtitleTracks(moov);
-    const fragments = index ? null : fragmentsOf(moov, described);
+    const fragments = fragmentsOf(moov, described);
+    const samples = new Map<number, PresentedSample[]>();
     const tracks = described.flatMap(({ format: type, language, title, ...track }): TextTrack[] => {
       const format = FORMATS[type];
       if (format === undefined) return [];
-      const isReadable = index !== null || (fragments?.has(track.id) ?? false);
-      const common = { number: track.index + 1, codec: type, isDefault: false };
+      const number = track.index + 1;
+      const own = format === null || fragments ? null : readTextSamples(moov, track.index);
+      if (own) samples.set(number, own);
+      const isReadable = own !== null || fragments?.has(track.id) === true;
       const stated = { language: languageOf(language), title: titleOf(title) };
-      return [{ ...common, ...stated, format: isReadable ? format : null, kind: kindOf(track) }];
+      const common = { number, codec: type, isDefault: false, ...stated };
+      return [{ ...common, format: isReadable ? format : null, kind: kindOf(track) }];
     });
     const numbers = new Map(described.map(({ id, index }) => [id, index + 1]));
+    const limits = new Map(
+      tracks.map(({ number, format }) => [number, format === "ttml" ? MAX_SUBTITLE_BYTES : MAX_PACKET_BYTES]),
+    );
     return {
-      index,
       tracks,
+      samples: [...samples.values()].flat(),
       packets: (options) =>
-        index
-          ? indexedPackets(file, index, options)
-          : fragmentPackets(file, { tracks: fragments ?? new Map(), numbers }, options),
+        fragments
+          ? fragmentPackets(file, { tracks: fragments, numbers, limits }, options)
+          : samplePackets(file, { samples, limits }, options),
       [Symbol.asyncDispose]: () => file.close(),
     };
   } catch (error) {
@@ -78,7 +87,7 @@ export async function openMp4Texts(
   }
 }
 
-/** Null for a malformed index. */
+/** Null where there are none, and for a malformed index. */
 function fragmentsOf(moov: Buffer, tracks: readonly { id: number }[]): ReadonlyMap<number, FragmentTrack> | null {
   try {
     return readFragmentTracks(moov, new Set(tracks.map(({ id }) => id)));
@@ -87,73 +96,41 @@ function fragmentsOf(moov: Buffer, tracks: readonly { id: number }[]): ReadonlyM
   }
 }
 
-async function bytesAt(file: FileHandle, offset: number, length: number): Promise<Buffer> {
-  const data = Buffer.alloc(length);
-  const { bytesRead } = await file.read(data, 0, length, offset);
-  return data.subarray(0, bytesRead);
-}
+/** The largest packets of tracks, in bytes. */
+type Limits = ReadonlyMap<number, number>;
+type Indexed = { samples: ReadonlyMap<number, PresentedSample[]>; limits: Limits };
 
-type TopBox = { type: string; at: number; size: number };
-
-/** The boxes of a file, by their heads; ends at what is none. */
-async function* boxesOf(file: FileHandle, step: () => void = () => {}): AsyncGenerator<TopBox> {
-  const { size: end } = await file.stat();
-  const pace = pacer();
-  for (let at = 0; at < end; ) {
-    await pace();
-    step();
-    const head = await bytesAt(file, at, HEADER_BYTES);
-    if (head.length < 8) return;
-    const type = head.toString("latin1", 4, 8);
-    const short = head.readUInt32BE(0);
-    const stated = short === 1 && head.length === HEADER_BYTES ? Number(head.readBigUInt64BE(8)) : short;
-    const size = stated === 0 ? end - at : stated;
-    if (size < 8 || !/^[\x20-\x7e\xa9]{4}$/.test(type)) return;
-    yield { type, at, size: Math.min(size, end - at) };
-    at += size;
-  }
-}
-
-async function findMoov(file: FileHandle): Promise<readonly [offset: number, length: number] | null> {
-  let isFirst = true;
-  for await (const { type, at, size } of boxesOf(file)) {
-    if (isFirst && type !== "ftyp" && type !== "moov") return null;
-    isFirst = false;
-    if (type === "moov") return size <= MAX_MOOV_BYTES ? [at, size] : null;
-  }
-  return null;
-}
-
-async function* indexedPackets(
+/** Ends with the first sample that is not in the file. A sample lasts until the next one: pauses are samples without text. */
+async function* samplePackets(
   file: FileHandle,
-  { tracks }: SourceIndex,
+  { samples, limits }: Indexed,
   { wanted, step }: PacketOptions,
 ): AsyncGenerator<TextPacket> {
+  const { size: fileSize } = await file.stat();
   const pace = pacer();
-  for (const number of wanted()) {
-    const track = tracks[number - 1];
-    if (!track) continue;
-    for (const at of track.sizes.keys()) {
+  for (const [number, own] of samples)
+    for (const { start, end, offset, size } of own) {
       await pace();
       step();
-      if (!wanted().has(number)) break;
-      const data = await sampleAt(file, track.offsets[at] as number, track.sizes[at] as number);
-      yield { number, ...timesOf(track, at), data };
+      if (!wanted().has(number) || offset + size > fileSize) break;
+      yield {
+        number,
+        startMs: start * 1000,
+        endMs: end * 1000,
+        data: await sampleAt(file, limits.get(number), offset, size),
+      };
     }
-  }
 }
 
-/** A sample lasts until the next one: pauses are samples without text. */
-function timesOf({ pts, endSeconds }: TrackIndex, at: number): { startMs: number; endMs: number } {
-  const start = pts[at] as number;
-  return { startMs: start * 1000, endMs: (pts[at + 1] ?? endSeconds) * 1000 };
-}
-
-type Fragments = { tracks: ReadonlyMap<number, FragmentTrack>; numbers: ReadonlyMap<number, number> };
+type Fragments = {
+  tracks: ReadonlyMap<number, FragmentTrack>;
+  numbers: ReadonlyMap<number, number>;
+  limits: Limits;
+};
 
 async function* fragmentPackets(
   file: FileHandle,
-  { tracks, numbers }: Fragments,
+  { tracks, numbers, limits }: Fragments,
   { wanted, step }: PacketOptions,
 ): AsyncGenerator<TextPacket> {
   for await (const { type, at: moofAt, size } of boxesOf(file, step)) {
@@ -162,14 +139,19 @@ async function* fragmentPackets(
     for (const sample of samplesOfFragment(await bytesAt(file, moofAt, size), tracks, moofAt)) {
       const number = numbers.get(sample.id);
       if (number === undefined || !wanted().has(number)) continue;
-      const data = await sampleAt(file, moofAt + sample.at, sample.size);
+      const data = await sampleAt(file, limits.get(number), moofAt + sample.at, sample.size);
       yield { number, startMs: sample.start * 1000, endMs: sample.end * 1000, data };
     }
   }
 }
 
-/** Null for one that is too large, or not in the file. */
-async function sampleAt(file: FileHandle, offset: number, size: number): Promise<Buffer | null> {
-  if (size > MAX_PACKET_BYTES || offset < 0 || !Number.isSafeInteger(offset)) return null;
+/** Null for one that is larger than a packet of its track, or not in the file. */
+async function sampleAt(
+  file: FileHandle,
+  limit: number | undefined,
+  offset: number,
+  size: number,
+): Promise<Buffer | null> {
+  if (limit === undefined || size > limit || offset < 0 || !Number.isSafeInteger(offset)) return null;
   return bytesAt(file, offset, size);
 }

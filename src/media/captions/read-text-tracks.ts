@@ -1,6 +1,6 @@
-import { pacer } from "#lib/base";
-import { type ByteRange, joinRanges, rangesOf } from "#lib/isobmff";
-import { readPacket, TrackText } from "#lib/subtitles";
+import { pacer, runInSlices } from "#lib/base";
+import { type ByteRange, joinRanges } from "#lib/isobmff";
+import { readPacket, readTtmlSample, TrackText, type TtmlSample } from "#lib/subtitles";
 import type { Warning } from "#model/warnings.ts";
 import { MAX_TEXT_TRACKS } from "#protocol/text-tracks.ts";
 import type { SourceIndex } from "../parallel/source-index.ts";
@@ -10,6 +10,8 @@ import type { TextPacket, TextSource, TextTrack } from "./text-track.ts";
 
 /** One without an end is shown until the next one, but not longer. */
 const MAX_OPEN_MS = 10_000;
+/** Documents of TTML that are read of all tracks: samples may be the same bytes many times. */
+const MAX_DOCUMENT_BYTES = 256 * 2 ** 20;
 /** Closer ranges are one request. */
 const GAP_BYTES = 64 * 1024;
 
@@ -47,14 +49,15 @@ export async function readTextTracks(
   for (const track of readable.slice(MAX_TEXT_TRACKS))
     leaveOut(track, `is more than the ${MAX_TEXT_TRACKS} that an asset has`);
   const chosen = readable.slice(0, MAX_TEXT_TRACKS);
-  const texts = await readTexts(source, chosen, options);
+  const { texts, languages } = await readTexts(source, chosen, options);
   const tracks = chosen.flatMap((track): ReadTrack[] => {
     const text = texts.get(track.number);
     if (text?.isOver) leaveOut(track, "has more text or cues than a subtitle may have");
     if (!text || text.isOver) return [];
     const { vtt, skipped } = text.end();
     if (vtt === null && skipped > 0) leaveOut(track, "has no cue that can be read");
-    return vtt === null ? [] : [{ ...track, vtt, skippedCues: skipped }];
+    const language = isStated(track.language) ? track.language : (languages.get(track.number) ?? track.language);
+    return vtt === null ? [] : [{ ...track, language, vtt, skippedCues: skipped }];
   });
   return { tracks, warnings };
 }
@@ -72,13 +75,9 @@ async function openTexts(
   const matroska = index ? null : await openMatroskaTexts(path);
   if (matroska) return matroska;
   const mp4 = await openMp4Texts(path, { index });
-  if (!mp4?.index || !need || mp4.tracks.length === 0) return mp4;
-  const { tracks } = mp4.index;
-  const samples = mp4.tracks.flatMap(({ number }) => {
-    const track = tracks[number - 1];
-    return track ? rangesOf(track, 0, track.sizes.length) : [];
-  });
-  await need(joinRanges(samples, GAP_BYTES));
+  if (!mp4 || !index || !need) return mp4;
+  const ranges = mp4.samples.map(({ offset, size }): ByteRange => [offset, size]);
+  await need(joinRanges(ranges, GAP_BYTES));
   return mp4;
 }
 
@@ -86,40 +85,62 @@ async function readTexts(
   source: TextSource,
   tracks: readonly TextTrack[],
   { startSeconds, durationSeconds, signal, onMove }: ReadOptions,
-): Promise<ReadonlyMap<number, TrackText>> {
+): Promise<{ texts: ReadonlyMap<number, TrackText>; languages: ReadonlyMap<number, string> }> {
+  /** What the text itself states, by the number of the track. */
+  const languages = new Map<number, string>();
   const texts = new Map(tracks.map(({ number }) => [number, new TrackText(durationSeconds)]));
   const formats = new Map(tracks.map(({ number, format }) => [number, format]));
   const wanted = new Set(texts.keys());
   /** The last packet of each track that does not state its end. */
   const open = new Map<number, TextPacket>();
   const pace = pacer();
-  const add = (packet: TextPacket, endMs: number) => {
+  let documentBytes = 0;
+  const add = async (packet: TextPacket, endMs: number) => {
     const text = texts.get(packet.number);
     const format = formats.get(packet.number);
     if (!text || !format) return;
-    const { data, settings } = packet;
-    const cues = data && readPacket(format, data, settings === undefined ? {} : { settings });
-    if (cues === null) text.skip();
-    for (const cue of cues ?? []) text.add(packet.startMs - startSeconds * 1000, endMs - startSeconds * 1000, cue);
+    if (format === "ttml") {
+      documentBytes += packet.data?.length ?? 0;
+      if (documentBytes > MAX_DOCUMENT_BYTES) text.overflow();
+    }
+    const read = text.isOver ? null : await cuesOf(format, packet, endMs);
+    text.skip(read?.skipped ?? 1);
+    if (read?.language != null && !languages.has(packet.number)) languages.set(packet.number, read.language);
+    for (const { startMs, endMs, ...cue } of read?.cues ?? [])
+      text.add(startMs - startSeconds * 1000, endMs - startSeconds * 1000, cue);
     if (text.isOver) wanted.delete(packet.number);
   };
-  const close = (number: number, nextMs: number) => {
+  const close = async (number: number, nextMs: number) => {
     const packet = open.get(number);
     open.delete(number);
-    if (packet) add(packet, Math.min(nextMs, packet.startMs + MAX_OPEN_MS));
+    if (packet) await add(packet, Math.min(nextMs, packet.startMs + MAX_OPEN_MS));
   };
   const step = () => {
     signal.throwIfAborted();
     onMove();
   };
   for await (const packet of source.packets({ wanted: () => wanted, step })) {
-    close(packet.number, packet.startMs);
+    await close(packet.number, packet.startMs);
     if (packet.endMs === null) open.set(packet.number, packet);
-    else add(packet, packet.endMs);
+    else await add(packet, packet.endMs);
     await pace();
   }
-  for (const number of open.keys()) close(number, Number.POSITIVE_INFINITY);
-  return texts;
+  for (const number of open.keys()) await close(number, Number.POSITIVE_INFINITY);
+  return { texts, languages };
+}
+
+const isStated = (language: string | null): boolean => language !== null && language !== "und";
+
+/** The cues of a packet, with times on the timeline of the file; null for one that cannot be read. */
+async function cuesOf(
+  format: NonNullable<TextTrack["format"]>,
+  { startMs, data, settings }: TextPacket,
+  endMs: number,
+): Promise<TtmlSample | null> {
+  if (data === null) return null;
+  if (format === "ttml") return runInSlices(readTtmlSample(data, { startMs, endMs }));
+  const cues = readPacket(format, data, settings === undefined ? {} : { settings });
+  return cues && { cues: cues.map((cue) => ({ ...cue, startMs, endMs })), skipped: 0, language: null };
 }
 
 /** As of other tracks that are left out. `reason` completes "Track 3 …". */

@@ -8,8 +8,8 @@ export type TextTrack = {
   number: number;
   /** For people: as the container names it. */
   codec: string;
-  /** Null where its packets cannot be read. */
-  format: PacketFormat | null;
+  /** Null where its packets cannot be read; `ttml`: each is a document. */
+  format: PacketFormat | "ttml" | null;
   /** As the source states it: BCP 47 or ISO 639; null where it does not. */
   language: string | null;
   title: string | null;

@@ -1,3 +1,4 @@
+import { englishName } from "#lib/base";
 import { STEREO_CHANNELS } from "#protocol/audio-renditions.ts";
 import type { Written } from "../package.ts";
 import type { ManifestPlan } from "./renditions.ts";
@@ -18,6 +19,5 @@ export const languageOf = (plan: ManifestPlan, one: Written) => {
 
 /** A name for people, in English; `index` from 0. */
 export function titleOf(language: string | null, index: number): string {
-  const name = language ? new Intl.DisplayNames(["en"], { type: "language" }).of(language) : undefined;
-  return name && name !== language ? name : `Audio ${index + 1}`;
+  return (language && englishName(language)) || `Audio ${index + 1}`;
 }

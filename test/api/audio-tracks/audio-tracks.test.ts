@@ -226,3 +226,19 @@ test("invalid requests are refused, and leave nothing", async () => {
   expect((await app.call("GET", path(), { key: other })).status).toBe(404);
   expect(await storedBytes()).toBe(before);
 });
+
+test("the default track cannot be left without another one", async () => {
+  const set = (id: number, isDefault: boolean) =>
+    app.call("PATCH", `${path()}/${id}`, { key, body: { is_default: isDefault } });
+  const { id } = await encoded({ ...FIELDS, is_default: "true" });
+  expectError(await set(id, false), 422, "validation_failed");
+  // What it is already may be stated.
+  expect((await set(id, true)).status).toBe(200);
+  // One that is being encoded is to become the default, and then not.
+  const { body: waiting } = await add({ ...FIELDS, is_default: "true" });
+  expect((await set(waiting.id, false)).status).toBe(200);
+  await app.call("DELETE", `${path()}/${waiting.id}`, { key });
+  const other = await encoded({ language: "en", name: "English" });
+  expect([(await set(other.id, true)).status, (await set(id, false)).status]).toEqual([200, 200]);
+  expect((await list()).filter((one: { is_default: boolean }) => one.is_default)).toMatchObject([{ id: other.id }]);
+});

@@ -231,27 +231,6 @@ test("subtitles that are images are named, and text next to them is read", async
   expectCues(texts[0]?.cues);
 });
 
-test("TTML in MP4 is named", async () => {
-  await ffmpeg(
-    "-i",
-    at("plain.mp4"),
-    "-i",
-    at("a.srt"),
-    "-map",
-    "0",
-    "-map",
-    "1",
-    "-c",
-    "copy",
-    "-c:s",
-    "ttml",
-    at("ttml.mp4"),
-  );
-  expect((await textsIn(at("ttml.mp4"))).messages).toEqual([
-    "Track 3 (subtitles, stpp) cannot be read and was left out.",
-  ]);
-});
-
 test("WebVTT samples of MP4", async () => {
   const text = "A caption that is long enough";
   writeFileSync(at("long.srt"), `1\n00:00:01,000 --> 00:00:02,000\n${text}\n`);

@@ -1,13 +1,17 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { opusSamples } from "#lib/codecs";
+import { type LiveSample, opusSamples } from "#lib/codecs";
+import { PublishStream } from "#lib/publishing";
 import { OggWriter } from "#live/converted-audio/ogg.ts";
 import { H264Depacketizer } from "#live/whip/h264-depacketizer.ts";
 import { JitterBuffer } from "#live/whip/jitter-buffer.ts";
+import { DEFAULT_LIMITS } from "#live/whip/limits.ts";
+import { MediaReceiver } from "#live/whip/media-receiver.ts";
+import type { NegotiatedTrack } from "#live/whip/negotiation.ts";
 import { SessionClock } from "#live/whip/sender-clock.ts";
 import { emptyFolder } from "#test/support/folder.ts";
-import { audioOf, packetsOf, signalAudio } from "#test/support/live/whip-media.ts";
+import { audioOf, packetsOf, signalAudio, signalVideo, videoOf } from "#test/support/live/whip-media.ts";
 import { ffprobe } from "#test/support/media/sources.ts";
 
 const MAX_BYTES = 1_000_000;
@@ -179,6 +183,76 @@ describe("the clock of a session", () => {
     video.arrived(video.mediaMs(9000), 760);
     session.start();
     expect(video.sessionMs(video.mediaMs(9000))).toBe(760);
+  });
+});
+
+describe("media that wait when the connection is lost", () => {
+  const track = (kind: "audio" | "video"): NegotiatedTrack => ({
+    kind,
+    mid: kind,
+    payloadType: kind === "video" ? 96 : 111,
+    clockRate: kind === "video" ? 90_000 : 48_000,
+    extensions: { mid: null, rid: null, transportSequence: null },
+    hasNack: false,
+    parameterSets: "",
+    rids: [],
+  });
+
+  /** Receives two seconds of both tracks while the encoder of audio writes nothing, and then loses the connection. */
+  async function lost({ hasReports }: { hasReports: boolean }) {
+    const ffmpeg = join(emptyFolder(), "ffmpeg");
+    await writeFile(ffmpeg, "#!/bin/sh\nexec cat > /dev/null\n", { mode: 0o755 });
+    const [video, audio] = await Promise.all([videoOf(signalVideo(2)), audioOf(signalAudio(2))]);
+    const passed: number[] = [];
+    const sink = {
+      onConfig: () => {},
+      onMetadata: () => {},
+      onEnd: () => {},
+      onSample: ({ kind, timestamp }: LiveSample) => void (kind === "video" && passed.push(timestamp)),
+    };
+    const receiver = new MediaReceiver({
+      ...{ tracks: [track("audio"), track("video")], limits: DEFAULT_LIMITS, stream: new PublishStream(sink), ffmpeg },
+      ...{ onAudioError: () => {}, onError: () => {} },
+    });
+    const sequences = { 1: 0, 2: 0 };
+    const send = (source: 1 | 2, ms: number, payloads: readonly Buffer[]) => {
+      for (const [index, payload] of payloads.entries())
+        receiver.receive(
+          {
+            payloadType: source === 1 ? 96 : 111,
+            marker: source === 1 && index === payloads.length - 1,
+            sequence: sequences[source]++,
+            timestamp: ms * (source === 1 ? 90 : 48),
+            source,
+            extensions: new Map(),
+            payload,
+          },
+          ms,
+        );
+    };
+    const due = [
+      ...video.map((timed) => ({ ...timed, source: 1 as const })),
+      ...audio.map((timed) => ({ ...timed, source: 2 as const })),
+    ].toSorted((one, other) => one.ms - other.ms);
+    for (const { source, ms, payloads } of due) {
+      send(source, ms, payloads);
+      if (hasReports && ms === 0) receiver.report({ source, ntpMiddle: 0, ntpMs: 1000, timestamp: 0 }, ms);
+    }
+    const before = passed.length;
+    receiver.flush();
+    receiver.close();
+    return { frames: video.length, before, passed };
+  }
+
+  test.each([
+    ["video that waits for the encoder of audio", true],
+    ["all of it, before the clocks of the tracks are known", false],
+  ])("is passed on: %s", async (_, hasReports) => {
+    const { frames, before, passed } = await lost({ hasReports });
+    expect(before).toBeLessThan(frames / 2);
+    // The end of the last frame is not known: a marker says it.
+    expect(passed).toHaveLength(frames);
+    expect(passed).toEqual(passed.toSorted((one, other) => one - other));
   });
 });
 

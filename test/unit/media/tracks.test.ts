@@ -32,6 +32,12 @@ describe("streams of a source", () => {
     ["all play", [video(0, "h264"), audio(1, "aac")], [0, 1], []],
     ["no decoder for audio", [video(0, "h264"), audio(1, "tta")], [0], [messageOf(2, "audio", "tta")]],
     ["no decoder for video", [video(0, "dirac"), audio(1, "aac")], [1], [messageOf(1, "video", "dirac")]],
+    [
+      "encrypted audio",
+      [video(0, "h264"), audio(1, "aac", { isEncrypted: true })],
+      [0],
+      [messageOf(2, "audio", "aac, encrypted")],
+    ],
     ["no codec, but a tag", [video(0, "unknown", { codec_tag_string: "XVC1" })], [], [messageOf(1, "video", "XVC1")]],
     ["no codec and no tag", [audio(0, "none")], [], [messageOf(1, "audio", "unknown codec")]],
     ["a hostile tag", [audio(0, "", { codec_tag_string: "<b>\n" })], [], [messageOf(1, "audio", "unknown codec")]],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { runToEnd } from "#lib/base";
 import { checkSubtitleFile, languageOfTtml } from "#src/lib/subtitles/index.ts";
 import { fromTtml } from "#src/lib/subtitles/ttml/from-ttml.ts";
 
@@ -12,7 +13,7 @@ const cue = (text: string, attributes = "") => inDiv(`<p begin="1s" end="2s" ${a
 
 /** The cues of a document as `start-end settings text`, times in milliseconds. */
 function cuesOf(source: string): string[] {
-  const { text, faults } = fromTtml(source);
+  const { text, faults } = runToEnd(fromTtml(source));
   expect(faults).toEqual([]);
   return text
     .trimEnd()
@@ -277,7 +278,7 @@ test.each<[string, string, number, RegExp]>([
   ["a time of a clock", inDiv("", { root: 'ttp:timeBase="clock"' }), 2, /ttp:timeBase="clock" must be media or smpte/],
   ["a frame rate", inDiv("", { root: 'ttp:frameRate="0"' }), 2, /ttp:frameRate="0" must be a positive whole number/],
 ])("%s is a fault with its line", (_name, source, line, message) => {
-  const [fault] = fromTtml(source).faults;
+  const [fault] = runToEnd(fromTtml(source)).faults;
   expect(fault).toEqual({ line, message: expect.stringMatching(message) });
 });
 
@@ -295,4 +296,6 @@ test.each<[string, string]>([
     "texts in paragraphs whose parts have times",
     cue(Array.from({ length: 3000 }, (_, n) => `<span begin="${n}ms">x</span>`).join("")),
   ],
-])("a document with too many %s is too complex", (message, source) => expect(() => fromTtml(source)).toThrow(message));
+])("a document with too many %s is too complex", (message, source) =>
+  expect(() => runToEnd(fromTtml(source))).toThrow(message),
+);

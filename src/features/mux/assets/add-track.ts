@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { languageOf, MAX_SUBTITLE_BYTES } from "#features/subtitles/content.ts";
 import { insertAddedTrack, requireAddable, storeAudio } from "#features/tracks/audio/add.ts";
 import { FetchFailed, followRedirects } from "#features/uploads/fetch-source.ts";
-import { abortAfter, HttpError } from "#lib/base";
+import { abortAfter, englishName, HttpError } from "#lib/base";
 import { BlockedDestination, OutboundFailure } from "#lib/network";
 import { httpClientOf } from "#platform/outbound/app-http-client.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
@@ -29,7 +29,7 @@ export async function addText(
   const form = new FormData();
   form.set("file", new File([bytes], "subtitles.vtt"));
   form.set("language", language);
-  form.set("label", name ?? languageName(language));
+  form.set("label", name ?? englishName(language) ?? language);
   if (closed_captions) form.set("role", "caption");
   return (await call.native<{ id: number }>("POST", `/api/v1/assets/${id}/subtitles`, form)).id;
 }
@@ -47,16 +47,13 @@ export async function addAudio(
     storeAudio(app, asset, { filename: "audio", body: answer, signal, maxBytes: MAX_AUDIO_BYTES }),
   );
   if (file.bytes === 0) invalidParameter("url", "The file at the URL is empty.");
-  const label = { language, name: name || languageName(language), role: "alternate", is_default: false } as const;
+  const label = {
+    language,
+    name: name || (englishName(language) ?? language),
+    role: "alternate",
+    is_default: false,
+  } as const;
   return (await app.write((tx) => insertAddedTrack(tx, app, caller, asset.id, file, label))).id;
-}
-
-function languageName(tag: string): string {
-  try {
-    return new Intl.DisplayNames(["en"], { type: "language" }).of(tag) ?? tag;
-  } catch {
-    return tag;
-  }
 }
 
 /** The bytes of a subtitle file. */

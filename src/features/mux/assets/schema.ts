@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { MAX_LANGUAGE_CHARACTERS } from "#lib/base";
 import { Name } from "#platform/http/schemas.ts";
 import { choice, fields, listOf, Meta, nothing, only, Paging, Passthrough, Policy, Seconds, Text } from "../fields.ts";
 
@@ -61,7 +62,7 @@ const Input = fields({
   url: v.optional(Text(4000)),
   type: v.optional(choice(["video", "text"], ["audio"])),
   text_type: v.optional(choice(["subtitles"])),
-  language_code: v.optional(Text(35)),
+  language_code: v.optional(Text(MAX_LANGUAGE_CHARACTERS)),
   name: v.optional(Text(200)),
   start_time: v.optional(Seconds),
   end_time: v.optional(Seconds),
@@ -131,13 +132,13 @@ export const TrackCreate = fields({
   url: Text(4000),
   type: choice(["text", "audio"]),
   text_type: v.optional(choice(["subtitles"])),
-  language_code: Text(35),
+  language_code: Text(MAX_LANGUAGE_CHARACTERS),
   name: v.optional(Text(200)),
   closed_captions: v.optional(v.boolean("must be a boolean")),
   passthrough: nothing,
 });
 export const TrackUpdate = fields({
-  language_code: v.optional(Text(35)),
+  language_code: v.optional(Text(MAX_LANGUAGE_CHARACTERS)),
   name: v.optional(Text(200)),
   closed_captions: v.optional(v.boolean("must be a boolean")),
   passthrough: nothing,

@@ -121,6 +121,8 @@ export const audioTrackRoutes = [
         const { name, role, is_default: isDefault } = body;
         if (isDefault && row.status === "failed")
           throw new HttpError(409, "asset_conflict", "The audio track has failed; it cannot be the default.");
+        if (isDefault === false && row.isDefault && row.status === "ready")
+          invalid("is_default", "cannot be false for the default track; make another one the default");
         // One that is being encoded becomes the default when it is ready.
         if (isDefault && row.status === "ready") await clearDefault(tx, current.id, row.id);
         const set = { language, name, role, isDefault, updatedAt: app.clock.now() };

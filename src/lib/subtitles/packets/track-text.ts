@@ -26,6 +26,7 @@ export class TrackText {
   readonly #last = new Map<string, PlainCue>();
   #bytes = HEADER.length;
   #skipped = 0;
+  #hasOverflowed = false;
 
   /** `durationSeconds`: where the asset ends, if it is known. */
   constructor(durationSeconds: number | null) {
@@ -34,12 +35,17 @@ export class TrackText {
 
   /** Whether there is more than a subtitle may have; nothing more is taken. */
   get isOver(): boolean {
-    return this.#bytes > MAX_SUBTITLE_BYTES || this.#cues.length > DOCUMENT_LIMITS.cues;
+    return this.#hasOverflowed || this.#bytes > MAX_SUBTITLE_BYTES || this.#cues.length > DOCUMENT_LIMITS.cues;
   }
 
-  /** A cue of a packet that cannot be read, or that has no end. */
-  skip(): void {
-    this.#skipped++;
+  /** Cues of a packet that cannot be read, or that have no end. */
+  skip(count = 1): void {
+    this.#skipped += count;
+  }
+
+  /** There is more than is read. */
+  overflow(): void {
+    this.#hasOverflowed = true;
   }
 
   add(startMs: number, endMs: number, { text, settings }: PacketCue): void {

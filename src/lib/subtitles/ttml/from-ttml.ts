@@ -1,4 +1,4 @@
-import { canonicalLanguage, DOCUMENT_LIMITS, requireAtMost, TooComplex } from "#lib/base";
+import { canonicalLanguage, DOCUMENT_LIMITS, requireAtMost, type Sliced, TooComplex } from "#lib/base";
 import { XmlFault, xmlTokens } from "#lib/xml";
 import type { Fault } from "../vtt/parse.ts";
 import type { SkippedCue } from "../vtt/skipped.ts";
@@ -20,17 +20,25 @@ export const looksLikeTtml = (source: string) => /^\s*<(?:\?xml\s|!|[A-Za-z_])/.
  * styles are dropped. `skipped` are paragraphs that cannot be shown, images among them. Cues are sorted by start, as
  * WebVTT (4.1) requires. Linear in time. Throws TooComplex.
  */
-export function fromTtml(source: string): ConvertedTtml {
+export function* fromTtml(source: string): Sliced<ConvertedTtml> {
+  const { cues, faults, skipped } = yield* cuesOfTtml(source);
+  return { text: cues ? `${["WEBVTT", ...cues.map(writeCue)].join("\n\n")}\n` : "", faults, skipped };
+}
+
+type TtmlCues = { cues: PlainCue[] | null; faults: Fault[]; skipped: SkippedCue[] };
+
+/** As above, as cues; null for what is no TTML. `endSeconds`: where the document ends, unless it has no end. */
+export function* cuesOfTtml(source: string, endSeconds = Number.POSITIVE_INFINITY): Sliced<TtmlCues> {
   try {
-    const root = readTree(source);
+    const root = yield* readTree(source);
     const converter = new Converter(root);
-    converter.convert(root);
+    yield* converter.convert(root, endSeconds);
     const { cues, faults, skipped } = converter;
     cues.sort((one, other) => one.startMs - other.startMs);
-    return { text: `${["WEBVTT", ...cues.map(writeCue)].join("\n\n")}\n`, faults, skipped };
+    return { cues, faults, skipped };
   } catch (error) {
     if (!(error instanceof TtmlFault)) throw error;
-    return { text: "", faults: [{ line: error.line, message: error.message }], skipped: [] };
+    return { cues: null, faults: [{ line: error.line, message: error.message }], skipped: [] };
   }
 }
 
@@ -84,30 +92,31 @@ class Converter {
     this.#language = this.#languageOf(tt, null);
   }
 
-  convert(tt: TtmlElement): void {
+  *convert(tt: TtmlElement, end: number): Sliced<void> {
     const context = {
       style: {},
       region: {},
       language: this.#language,
       isPreserved: tt.attributes.get("xml:space") === "preserve",
     };
-    const outer = { from: 0, end: Number.POSITIVE_INFINITY, isSequence: false };
-    for (const body of elementsOf(tt)) if (body.name === "body") this.#visit(body, context, outer);
+    const outer = { from: 0, end, isSequence: false };
+    for (const body of elementsOf(tt)) if (body.name === "body") yield* this.#visit(body, context, outer);
   }
 
   /**
    * Reads an element and what it contains. Returns its end. One without times in which nothing is to be read lasts as
    * long as the element around it, which it does not prolong: outside a sequence it returns the begin of that one.
    */
-  #visit(element: TtmlElement, context: Context, outer: Outer): number {
+  *#visit(element: TtmlElement, context: Context, outer: Outer): Sliced<number> {
     const interval = this.#intervalOf(element, outer);
     const spokenBefore = this.#spokenLeaves;
-    const end = this.#visitWithin(element, context, outer, interval);
+    if (element.name === "p") yield;
+    const end = yield* this.#visitWithin(element, context, outer, interval);
     const isSilent = this.#spokenLeaves === spokenBefore && !interval?.isExplicit;
     return isSilent && !outer.isSequence ? outer.from : end;
   }
 
-  #visitWithin(element: TtmlElement, context: Context, outer: Outer, interval: ActiveInterval | null): number {
+  *#visitWithin(element: TtmlElement, context: Context, outer: Outer, interval: ActiveInterval | null): Sliced<number> {
     const inner = this.#contextOf(element, context);
     const style = { ...inner.style, ...this.#styles.specified(element) };
     if (style["tts:display"] === "none" || style["tts:ruby"] === "delimiter") return interval?.end ?? outer.from;
@@ -121,7 +130,7 @@ class Converter {
     const isParagraph = element.name === "p";
     if (isParagraph) this.#leaves = [];
     const firstLeaf = this.#leaves?.length ?? 0;
-    const end = this.#visitChildren(element, { style, inner, interval, outer });
+    const end = yield* this.#visitChildren(element, { style, inner, interval, outer });
     for (const leaf of this.#leaves?.slice(firstLeaf) ?? []) leaf.end = Math.min(leaf.end, end);
     if (isParagraph) {
       this.#endParagraph(element, style, inner, { begin: interval.begin, end });
@@ -130,10 +139,10 @@ class Converter {
     return end;
   }
 
-  #visitChildren(
+  *#visitChildren(
     element: TtmlElement,
     { style, inner, interval, outer }: { style: Style; inner: Context; interval: ActiveInterval; outer: Outer },
-  ): number {
+  ): Sliced<number> {
     const { begin, limit } = interval;
     const isSequence = element.attributes.get("timeContainer")?.trim() === "seq";
     const own = { ...inner, style: inherited(style) };
@@ -150,7 +159,7 @@ class Converter {
         hasText ||= !isSequence && hasRead;
       } else if (TIMED.has(child.name)) {
         const from = isSequence ? last : begin;
-        const end = this.#visit(child, own, { from, end: limit, isSequence });
+        const end = yield* this.#visit(child, own, { from, end: limit, isSequence });
         last = isSequence ? end : Math.max(last, end);
       }
     }

@@ -1,4 +1,4 @@
-import { DOCUMENT_LIMITS, requireAtMost } from "#lib/base";
+import { DOCUMENT_LIMITS, requireAtMost, type Sliced } from "#lib/base";
 import { CDATA_END, CDATA_START, unescapeXml, XmlFault, type XmlToken, xmlTokens } from "#lib/xml";
 
 /**
@@ -98,6 +98,8 @@ class LineCounter {
   }
 }
 
+const TOKENS_PER_SLICE = 200;
+
 /** `element` is null within an element of another namespace. */
 type Open = { name: string; element: TtmlElement | null; scope: Scope | null };
 
@@ -106,15 +108,17 @@ type Open = { name: string; element: TtmlElement | null; scope: Scope | null };
  * own are faults, so nothing is expanded or fetched. Throws TtmlFault, and TooComplex for too many or too deeply nested
  * elements.
  */
-export function readTree(source: string): TtmlElement {
+export function* readTree(source: string): Sliced<TtmlElement> {
   const counter = new LineCounter(source);
   let at = 0;
   try {
     const reader = new TreeReader(source, counter);
+    let tokens = 0;
     for (const token of xmlTokens(source, { hasCdata: true })) {
       at = token.from;
       reader.read(token);
       at = token.to;
+      if (++tokens % TOKENS_PER_SLICE === 0) yield;
     }
     return reader.end();
   } catch (error) {

@@ -35,7 +35,7 @@ export function checkSubtitleFile({ filename, bytes }: { filename: string; bytes
   const decoded = decodeText(bytes);
   if ("fault" in decoded) return { message: `cannot be read: ${decoded.fault}` };
   const { text } = decoded;
-  if (looksLikeTtml(text)) return converted(fromTtml(text));
+  if (looksLikeTtml(text)) return converted(runToEnd(fromTtml(text)));
   const isSrt = !/^\s*WEBVTT/i.test(text) && (/\.srt$/i.test(filename) || looksLikeSrt(text));
   return isSrt ? converted(runToEnd(fromSrt(text))) : checkVtt(text);
 }

@@ -1,3 +1,5 @@
+import { primaryLanguage, spokenTag } from "#lib/base";
+
 /** Names that services use for languages and scripts in addition to those of BCP 47. */
 const ALSO: Record<string, readonly string[]> = {
   "zh-Hant": ["zt", "zh-TW"],
@@ -17,7 +19,7 @@ function canonical(code: string): string | null {
 
 /** A tag and its fallbacks, closest first: `zh-TW`, `zh-Hant`, `zh`. */
 function candidates(tag: string): string[] {
-  const locale = new Intl.Locale(tag);
+  const locale = new Intl.Locale(spokenTag(tag));
   const { language, script } = locale.maximize();
   const withScript = `${language}-${script}`;
   const region = locale.region && `${language}-${locale.region}`;
@@ -33,4 +35,4 @@ export function codeAmong(known: Iterable<string>, tag: string): string | null {
 }
 
 /** Language only, for services that do not list what they support. */
-export const languageOf = (tag: string): string => new Intl.Locale(tag).language;
+export const languageOf = primaryLanguage;

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { englishName } from "#lib/base";
 import { batchesOf, inBatches } from "./batches.ts";
 import type { SendRequest, TranslationService } from "./service.ts";
 import { TranslationFailed, type Translator } from "./translator.ts";
@@ -9,8 +10,7 @@ const Answer = v.object({
 /** Few enough that a model returns the right number of texts. */
 const LIMITS = { count: 30, bytes: 6000 };
 
-const names = new Intl.DisplayNames("en", { type: "language" });
-const named = (tag: string) => `${names.of(tag) ?? tag} (${tag})`;
+const named = (tag: string) => `${englishName(tag) ?? tag} (${tag})`;
 
 /** Any server with OpenAI's chat completions API: `POST /v1/chat/completions`. */
 export const openai: TranslationService = {
