@@ -7,7 +7,7 @@ import { METHODS } from "#test/support/mux/shapes.ts";
 let app: TestApp;
 let key: string;
 let asset: { id: number; title: string };
-/** Stands for a body that is too large to be part of a test's name. */
+/** In place of a body that is too large to be part of the name of a test. */
 const LARGE = "of a MiB";
 const SOURCE = "https://example.com/a/film.mp4";
 
