@@ -178,8 +178,9 @@ async function sourceOf(
   if (provider.argument === undefined && from !== undefined)
     throw new UserError(`vodbox import ${name} has no argument; its account is chosen by its credentials.`, 2);
   const missing = provider.required.filter((variable) => !process.env[variable]);
+  const title = provider.title.replace(/^The /, "the ");
   if (missing.length > 0)
-    throw new UserError(`Set ${missing.join(" and ")} in the environment to import from ${provider.title}.`, 2);
+    throw new UserError(`Set ${missing.join(" and ")} in the environment to import from ${title}.`, 2);
   const names = [...provider.required, ...(provider.optional ?? [])];
   const env = Object.fromEntries(names.flatMap((each) => (process.env[each] ? [[each, process.env[each]]] : [])));
   const apiUrl = process.env.VODBOX_IMPORT_API_URL || undefined;

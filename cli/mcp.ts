@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { type CallContext, type McpBackend, mcpServer } from "#features/mcp/server.ts";
 import { UserError } from "#lib/base";
 import { serverOfEnvironment } from "./connect.ts";
+import { AnsweringTransport } from "./mcp-transport.ts";
 import { targetOf } from "./push/target.ts";
 import { settingsOf } from "./settings.ts";
 
@@ -25,13 +26,21 @@ export async function mcpCommand(command: Command): Promise<void> {
   const backend = remoteBackend(server, headers);
   // An agent shows its user what a server writes before it answers: a wrong key, or a server of an earlier version.
   await backend.listTools();
-  const closed = new Promise<void>((resolve) => process.stdin.once("end", resolve).once("close", resolve));
+  const transport = new AnsweringTransport(process.stdin);
+  const { ended } = transport;
   const handle = serveStdio(() => mcpServer(backend), {
-    onerror: (error) => process.stderr.write(`vodbox: ${error.message}\n`),
+    transport,
+    onerror: (error) => process.stderr.write(`vodbox: ${faultOf(error)}\n`),
   });
-  await closed;
+  await ended;
   await handle.close();
 }
+
+/** The library describes a message without the form of JSON-RPC by all that its schema expected. */
+const faultOf = ({ name, message }: Error) =>
+  name === "ZodError" || message.startsWith("[")
+    ? "A line of standard input is not a JSON-RPC message; it is ignored."
+    : message;
 
 /** How to pass on a request of the agent: its cancellation, and where its progress goes. */
 type CallOptions = Partial<CallContext>;

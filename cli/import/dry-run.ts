@@ -29,7 +29,15 @@ export async function dryRun(
   context: { source: Source; ledger: Ledger; existing: Map<string, Existing> },
   { json, limit }: { json: boolean; limit: number },
 ): Promise<boolean> {
-  const totals = { videos: 0, to_import: 0, bytes: 0, unknown_bytes: 0, seconds: 0, with_problems: 0 };
+  const totals = {
+    videos: 0,
+    to_import: 0,
+    bytes: 0,
+    unknown_bytes: 0,
+    seconds: 0,
+    unknown_seconds: 0,
+    with_problems: 0,
+  };
   const duplicates: string[] = [];
   let error: string | null = null;
   if (json) process.stdout.write('{"items":[');
@@ -43,6 +51,7 @@ export async function dryRun(
       totals.bytes += planned.bytes ?? 0;
       totals.seconds += planned.seconds ?? 0;
       if (planned.bytes === null) totals.unknown_bytes++;
+      if (planned.seconds === null) totals.unknown_seconds++;
     }
     if (json) process.stdout.write(`${totals.videos > 1 ? "," : ""}\n${JSON.stringify(planned)}`);
     else line(shown(planned));
@@ -54,9 +63,9 @@ export async function dryRun(
   else {
     const unknown = totals.unknown_bytes > 0 ? ` and ${totals.unknown_bytes} files of unknown size` : "";
     const minutes = (totals.seconds / 60).toFixed(1);
-    line(
-      `${totals.to_import} of ${totals.videos} videos to import: ${amount(totals.bytes)}${unknown}, ${minutes} minutes.`,
-    );
+    const unmeasured = totals.unknown_seconds > 0 ? ` and ${totals.unknown_seconds} videos of unknown length` : "";
+    const size = `${amount(totals.bytes)}${unknown}, ${minutes} minutes${unmeasured}`;
+    line(`${totals.to_import} of ${totals.videos} videos to import: ${size}.`);
     if (duplicates.length > 0) line(`${duplicates.length} videos were listed more than once.`);
     if (error !== null) line(`The list is incomplete: ${plain(error)}.`);
   }

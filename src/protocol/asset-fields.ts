@@ -23,7 +23,7 @@ const nullable = <Field extends TextField>(field: Field, max: number) => ({
  * whose name is the field's in camelCase. `eventSample` makes the text part of the data of asset events.
  */
 export const ASSET_TEXTS = {
-  title: { ...required(TitleField, 500), meaning: "Name of the video", eventSample: "Test event" },
+  title: { ...required(TitleField, 512), meaning: "Name of the video", eventSample: "Test event" },
   description: { ...nullable(DescriptionField, 10_000), meaning: "Longer text", eventSample: null },
 };
 

@@ -15,11 +15,22 @@ export const ByteCount = v.pipe(
   v.minValue(0, "must not be negative"),
   v.maxValue(Number.MAX_SAFE_INTEGER, "is too large"),
 );
+/** At most `max` characters, which are code points, as `maxLength` of JSON Schema counts them: most emoji are one. */
+export const maxCharacters = (max: number) => {
+  const action = v.maxLength<string, number, string>(max, `must have at most ${max} characters`);
+  const run: (typeof action)["~run"] = (dataset, config) =>
+    dataset.typed && hasAtMost(dataset.value, max) ? dataset : action["~run"](dataset, config);
+  return { ...action, "~run": run };
+};
+/** A text of n code points has n to 2n units of UTF-16. */
+const hasAtMost = (text: string, max: number) =>
+  text.length <= max || (text.length <= 2 * max && [...text].length <= max);
+
 /** No NUL: SQLite's tools truncate text there. */
 export const Text = (max: number) =>
   v.pipe(
     v.string("must be a string"),
-    v.maxLength(max, `must have at most ${max} characters`),
+    maxCharacters(max),
     v.check((value) => !value.includes("\0"), "must not contain a NUL character"),
     v.check((value) => value.isWellFormed(), "must be well-formed Unicode"),
   );

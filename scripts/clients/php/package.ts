@@ -20,7 +20,7 @@ export async function writePhpPackage(folder: string): Promise<void> {
 export async function writeWordPressPlugin(folder: string): Promise<void> {
   const plugin = join(paths.root, "deploy/integrations/wordpress");
   const names = globSync("vodbox/*.*", { cwd: plugin });
-  const files = new Map(names.map((name) => [name, readFileSync(join(plugin, name))]));
+  const files = new Map<string, Buffer>(names.map((name) => [name, readFileSync(join(plugin, name))]));
   const main = String(files.get("vodbox/vodbox.php")).replace(/^( \* Version: ).*$/m, `$1${own.version}`);
   files.set("vodbox/vodbox.php", Buffer.from(main));
   for (const [name, content] of await phpFiles())
@@ -37,7 +37,7 @@ function write(folder: string, name: string, files: Map<string, Buffer>): void {
 /** The files of the PHP client by path. */
 async function phpFiles(): Promise<Map<string, Buffer>> {
   const names = globSync(["*.{json,md}", "src/*.php"], { cwd: source });
-  const files = new Map(names.map((name) => [name, readFileSync(join(source, name))]));
+  const files = new Map<string, Buffer>(names.map((name) => [name, readFileSync(join(source, name))]));
   const document = (await openApiDocument()) as unknown as Document;
   files.set("src/Operations.php", Buffer.from(operationsFile(document)));
   const manifest = JSON.parse(String(files.get("composer.json")));

@@ -189,7 +189,7 @@ const Sort = v.pipe(
 
 export const AssetQuery = v.object({
   ...Paging,
-  // The cursor contains the title, of up to 500 characters.
+  // The cursor contains the title, of up to 512 characters.
   cursor: v.optional(v.pipe(Text(5000), v.description("Cursor from the Link header of the previous page"))),
   sort: Sort,
   ...filters,

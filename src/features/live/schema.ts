@@ -101,7 +101,7 @@ const StartsAt = v.pipe(
 export const ChannelWrite = v.object({
   tenant_id: v.optional(TenantIdFromClient),
   channel: Channel,
-  name: v.optional(v.pipe(Name(200), v.description("Default: the channel name"))),
+  name: v.optional(v.pipe(Name(512), v.description("Default: the channel name"))),
   playback_policy: v.optional(v.pipe(PlaybackPolicy, v.description("Default: the tenant's default"))),
   publisher: v.optional(Publisher, null),
   record: v.optional(streamEntries.record, true),
@@ -117,7 +117,7 @@ export const ChannelWrite = v.object({
   enabled: v.optional(Enabled, true),
 });
 export const ChannelPatch = v.object({
-  name: describedAs(NameField, v.optional(Name(200))),
+  name: describedAs(NameField, v.optional(Name(512))),
   playback_policy: v.optional(PlaybackPolicy),
   publisher: v.optional(Publisher),
   starts_at: v.optional(StartsAt),

@@ -7,6 +7,8 @@ import type { Caller, Scope, TenantCaller } from "#platform/http/caller.ts";
 import { authenticate, dispatch } from "#platform/http/dispatch.ts";
 import { type Context, Reply, type Route } from "#platform/http/route.ts";
 import { validate } from "#platform/http/validate.ts";
+import { invalidParameter } from "./errors.ts";
+import { fields } from "./fields.ts";
 
 type Schema = v.GenericSchema<unknown, unknown>;
 const MAX_BODY_BYTES = 1 << 20;
@@ -22,9 +24,15 @@ export type MuxCall = {
   query<S extends Schema>(schema: S): v.InferOutput<S>;
   /** Reads the body once. Throws what is wrong with it. */
   body<S extends Schema>(schema: S): Promise<v.InferOutput<S>>;
-  /** Calls the API of vodbox with the caller's key. Throws its errors. `null`: the response has no body. */
-  native<T = unknown>(method: string, path: string, body?: unknown): Promise<T>;
+  /**
+   * Calls the API of vodbox with the caller's key. Throws its errors, with the names that `renamed` has for our fields. `null`: the
+   * response has no body.
+   */
+  native<T = unknown>(method: string, path: string, body?: unknown, renamed?: Renamed): Promise<T>;
 };
+
+/** Our name of a field -> Mux's name of it. */
+export type Renamed = Readonly<Record<string, string>>;
 
 /** A row of the table of Mux's API. */
 export type Endpoint = {
@@ -37,6 +45,10 @@ export type Endpoint = {
   scopes: readonly Scope[];
   /** The status of the response; the default is 200. */
   status?: 200 | 201 | 204;
+  /** The handler reads the query. Without it, every parameter is refused. */
+  hasQuery?: true;
+  /** A request other than GET and DELETE that has no body. The handler of every other one reads it. */
+  hasNoBody?: true;
   /** What `data` of the response is; a `Reply` is the whole response. */
   handle(call: MuxCall): unknown;
 };
@@ -91,14 +103,18 @@ export async function answer(endpoints: readonly Endpoint[], context: Context, p
     caller: tenantCaller(caller),
     context,
     params,
-    query: (schema) => validate(schema, Object.fromEntries(url.searchParams), "query"),
+    query(schema) {
+      for (const name of new Set(url.searchParams.keys()))
+        if (url.searchParams.getAll(name).length > 1) invalidParameter(name.slice(0, 50), "must be given once");
+      return validate(schema, Object.fromEntries(url.searchParams), "query");
+    },
     async body(schema) {
       sent ??= readJson({ request, incoming }, { maxBytes: MAX_BODY_BYTES });
       const body = (await sent) ?? {};
       describeCall({ body });
       return validate(schema, body, "body");
     },
-    async native<T>(way: string, target: string, body?: unknown): Promise<T> {
+    async native<T>(way: string, target: string, body?: unknown, renamed: Renamed = {}): Promise<T> {
       const own = new Headers(headers);
       if (body !== undefined && !(body instanceof FormData)) own.set("content-type", "application/json");
       const text = body instanceof FormData ? body : JSON.stringify(body);
@@ -106,9 +122,11 @@ export async function answer(endpoints: readonly Endpoint[], context: Context, p
       const response = await dispatch(app, new Request(new URL(target, app.baseUrl()), init), context.address);
       const received = await response.text();
       if (response.ok) return (received === "" ? null : JSON.parse(received)) as T;
-      throw errorOf(response, received);
+      throw errorOf(response, received, renamed);
     },
   };
+  if (!row.hasQuery) call.query(fields({}));
+  if (row.hasNoBody || method === "DELETE") await call.body(fields({}));
   const own: Context = Object.assign(Object.create(context), { caller, params });
   const result = await audited(auditedRow(row), own, context.address, () => row.handle(call));
   if (result instanceof Reply) return result;
@@ -137,11 +155,12 @@ function tenantCaller(caller: Caller): TenantCaller {
 }
 
 /** An error response of our own API as the error that it was. */
-function errorOf(response: Response, text: string): HttpError {
+function errorOf(response: Response, text: string, renamed: Renamed): HttpError {
   const { error, code, details, required_scopes } = JSON.parse(text);
   const wait = response.headers.get("retry-after");
+  const named = Object.entries(details ?? {}).map(([field, messages]) => [renamed[field] ?? field, messages]);
   return new HttpError(response.status, code, String(error), {
-    ...(details && { details }),
+    ...(details && { details: Object.fromEntries(named) }),
     ...(required_scopes && { required_scopes }),
     ...(wait !== null && { headers: { "retry-after": wait } }),
   });

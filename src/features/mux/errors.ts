@@ -23,7 +23,7 @@ const TYPES: Record<number, string> = {
   429: "too_many_requests",
 };
 /** These have statuses of their own at Mux; every other refusal of a value is 400 there. */
-const KEPT = [400, 401, 403, 404, 413, 415, 429];
+const KEPT = [400, 401, 403, 404, 405, 413, 415, 429];
 
 /** An error in Mux's shape: `{error: {type, messages}}`. */
 export function muxError({ status, code, message, extra }: HttpError): Reply {

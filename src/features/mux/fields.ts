@@ -1,5 +1,9 @@
+import { isDeepStrictEqual } from "node:util";
 import * as v from "valibot";
-import { NOT_SUPPORTED } from "./errors.ts";
+import { Text } from "#protocol/fields.ts";
+import { invalidParameter, NOT_SUPPORTED } from "./errors.ts";
+
+export { Text };
 
 /** Schemas for requests in Mux's form. Nothing is ignored: an unknown field is a fault. */
 
@@ -9,14 +13,20 @@ export const fields = <const T extends v.ObjectEntries>(entries: T) =>
     expected === "never" ? "is not a parameter of this request" : "must be an object",
   );
 
-export const Text = (max: number) =>
-  v.pipe(v.string("must be a string"), v.maxLength(max, `must have at most ${max} characters`));
 export const Flag = v.boolean("must be true or false");
 export const Seconds = v.pipe(
   v.number("must be a number"),
   v.finite("must be a number"),
   v.minValue(0, "must be at least 0"),
 );
+
+/** The value of a setting that has several names. Throws 400 where they contradict each other; undefined without any. */
+export function sameOf<T>(given: Readonly<Record<string, T | undefined>>): T | undefined {
+  const [first, ...others] = Object.entries(given).filter(([, value]) => value !== undefined);
+  for (const [name, value] of others)
+    if (!isDeepStrictEqual(value, first?.[1])) invalidParameter(name, `contradicts ${first?.[0]}`);
+  return first?.[1];
+}
 
 /** A field that has a counterpart for some values only, such as the default of Mux. */
 export const only = (...values: readonly unknown[]) =>

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/base";
+import { notFound } from "#lib/base";
 import { ANY_HEADER, MEDIA_CORS } from "#platform/http/cors.ts";
 import { type Context, type Method, type Route, route } from "#platform/http/route.ts";
 import { bindMuxBody } from "../webhooks/mux-format.ts";
@@ -19,7 +19,7 @@ import { muxWebhookBody } from "./webhook-body.ts";
 
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const UPLOAD_CORS = { allowHeaders: ANY_HEADER, exposeHeaders: "ETag, Range" };
-const open = { credential: "none", hidden: true, tag: "Mux", responses: { 200: null } } as const;
+const open = { credential: "none", hidden: true, tag: "Mux", responses: { 200: null }, showError: muxError } as const;
 
 /**
  * `/mux`: Mux's API, for clients that were written for it. Its requests and errors have Mux's form, so the rows of its
@@ -36,18 +36,20 @@ export function muxRoutes(app: App, playing: Playing): Route[] {
     ...playbackRestrictionEndpoints,
     ...liveEndpoints,
   ];
-  const delivery: Delivery = (context, of) => inMuxShape(() => deliver(context, playing, of));
+  const delivery: Delivery = (context, of) => deliver(context, playing, of);
   return [
-    ...METHODS.map((method) =>
-      route({
-        ...open,
-        method,
-        path: "/mux/**:path",
-        raw: method !== "GET",
-        summary: "Call Mux's API",
-        // In Mux's form: the row of the endpoint authenticates.
-        handle: (context) => inMuxShape(() => answer(endpoints, context as Context, `/${pathOf(context as Context)}`)),
-      }),
+    ...["/mux", "/mux/**:path"].flatMap((path) =>
+      METHODS.map((method) =>
+        route({
+          ...open,
+          method,
+          path,
+          raw: method !== "GET",
+          summary: "Call Mux's API",
+          // The row of the endpoint authenticates.
+          handle: (context) => answer(endpoints, context as Context, `/${pathOf(context as Context)}`),
+        }),
+      ),
     ),
     route({
       ...open,
@@ -58,7 +60,7 @@ export function muxRoutes(app: App, playing: Playing): Route[] {
       raw: true,
       cors: UPLOAD_CORS,
       summary: "Send the file of a direct upload",
-      handle: (context) => inMuxShape(() => receiveUpload(context as Context, context.params)),
+      handle: (context) => receiveUpload(context as Context, context.params),
     }),
     ...HOSTS.map((host) =>
       route({
@@ -106,14 +108,4 @@ const hostRoutes = (domain: string, delivery: Delivery): Route[] =>
     }),
   );
 
-const pathOf = ({ params }: Context) => (params as { path: string }).path;
-
-/** Renders errors as Mux does; those that are not deliberate are rendered by the pipeline. */
-async function inMuxShape(work: () => Promise<unknown>): Promise<unknown> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof HttpError) return muxError(error);
-    throw error;
-  }
-}
+const pathOf = ({ params }: Context) => (params as { path?: string }).path ?? "";

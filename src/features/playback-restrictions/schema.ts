@@ -8,7 +8,8 @@ const MAX_DOMAIN = 253;
 /** Labels of letters, digits and hyphens; internationalized names in their ASCII form. */
 const DOMAIN = /^(?:\*|(?:\*\.)?[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*)$/;
 
-const Domain = v.pipe(
+/** A host of pages, in lower case. */
+export const Domain = v.pipe(
   v.string("must be a string"),
   v.maxLength(MAX_DOMAIN, `must have at most ${MAX_DOMAIN} characters`),
   v.toLowerCase(),

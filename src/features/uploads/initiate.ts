@@ -76,7 +76,8 @@ export async function initiate(
   return { upload, asset };
 }
 
-function titleOf(filename: string): string {
+/** The title of a video that has none: the name of its file without the extension. */
+export function titleOf(filename: string): string {
   const base = filename.split(/[\\/]/).at(-1) ?? filename;
   return base.replace(/\.[A-Za-z0-9]{1,8}$/, "").trim() || base.trim() || filename.trim();
 }

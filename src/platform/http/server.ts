@@ -74,6 +74,7 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
       h3.on(method, path, handler);
       if (method === "GET") h3.on("HEAD", path, handler);
     }
+    const first = methods.values().next().value as Route;
     const cors = [...methods.values()].find((route) => route.cors)?.cors;
     if (cors && !methods.has("OPTIONS")) {
       h3.on("OPTIONS", path, ({ req }) => {
@@ -86,7 +87,7 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
       const error = new HttpError(405, "method_not_allowed", `${event.req.method} is not allowed here; use ${allow}.`, {
         headers: { allow },
       });
-      return render(app, error, newRequestId(), event);
+      return render(app, error, newRequestId(), event, { route: first, always: undefined });
     });
   }
   const countElsewhere = requests.of("(none)", "ANY");
@@ -355,6 +356,8 @@ function render(app: App, thrown: unknown, requestId: string, event: H3Event | n
       "request failed",
     );
   }
+  const own = row?.route.showError?.(error);
+  if (own) return renderReply(own, requestId, row?.always);
   const { headers, ...extra } = error.extra;
   const body = { error: error.message, code: error.code, ...extra, request_id: requestId };
   return renderReply(new Reply(error.status, body, headers), requestId, row?.always);

@@ -48,7 +48,8 @@ export function validate<S extends Schema>(
   if (parsed.success) return parsed.output;
   // An id that is not an integer identifies nothing.
   if (where === "params") return notFound();
-  const details: Record<string, string[]> = {};
+  // Names come from the client: `constructor` and `__proto__` are names like any other.
+  const details: Record<string, string[]> = Object.create(null);
   let missing = false;
   let specific: string | undefined;
   for (const issue of parsed.issues) {

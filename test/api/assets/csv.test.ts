@@ -120,7 +120,7 @@ describe("the import", () => {
       'a.mp4,,,"{broken",,',
       "a.mp4,,,novalue,,",
       'a.mp4,,,"{""a"":[1]}",,',
-      `a.mp4,${"x".repeat(501)},,,,`,
+      `a.mp4,${"x".repeat(513)},,,,`,
       "a.mp4,,,,,",
     ].join("\r\n");
     await app.newEvents();

@@ -133,6 +133,17 @@ describe("a body", () => {
   });
 });
 
+test("limits of texts count characters, as maxLength of the OpenAPI document does", async () => {
+  const { good } = cases.initiate;
+  for (const character of ["a", "é", "名", "😀"]) {
+    const title = character.repeat(512);
+    const made = await send(cases.initiate, { body: { ...good, title } });
+    expect([character, made.status]).toEqual([character, 201]);
+    expect((await send(cases.initiate, { body: { ...good, title: `${title}a` } })).status).toBe(422);
+  }
+  expect((await app.call("GET", "/api/v1/openapi.json")).text).toContain('"maxLength":512');
+});
+
 const wrong: Record<string, Wrong[]> = {
   initiate: [
     ["filename", undefined, "parameter_missing"],

@@ -83,4 +83,32 @@ describe("vodbox mcp", () => {
     expect(nowhere.stderr).toMatch(/127\.0\.0\.1:1/);
     expect(await run(["mcp"], { env: { VODBOX_SERVER: server.base, VODBOX_KEY: key } })).toMatchObject({ code: 0 });
   });
+
+  test.each([
+    ["all requests at once", []],
+    ["lines that are no messages between them", ["not JSON", "", "[1,2]", '{"id":5}', "null"]],
+  ])("answers %s before it ends, when standard input was closed at once", async (_, between) => {
+    const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "script", version: "1" } };
+    const call = (id: number, method: string, sent?: object) =>
+      JSON.stringify({ jsonrpc: "2.0", id, method, ...(sent && { params: sent }) });
+    const lines = [
+      call(1, "initialize", params),
+      JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" }),
+      ...between,
+      ...[2, 3, 4].map((each) => call(each, "tools/call", { name: "get_asset", arguments: { id } })),
+      call(5, "tools/list"),
+      call(6, "resources/read", { uri: `vodbox://assets/${id}` }),
+      call(7, "nothing"),
+    ];
+    const env = { VODBOX_SERVER: server.base, VODBOX_KEY: key };
+    const { code, stdout, stderr } = await run(["mcp"], { env, input: `${lines.join("\n")}\n` });
+    const answers = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect([code, answers.map(({ id: of }) => of).toSorted()]).toEqual([0, [1, 2, 3, 4, 5, 6, 7]]);
+    expect(answers.find(({ id: of }) => of === 6).result.contents[0].text).toContain("Draft");
+    expect(stderr).not.toMatch(/invalid_union/);
+    for (const line of stderr.trim().split("\n").filter(Boolean)) expect(line).toMatch(/^vodbox: .+\.$/);
+  });
 });

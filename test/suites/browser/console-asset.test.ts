@@ -344,6 +344,68 @@ nightly("the history has jobs and webhook deliveries, newest first, and grows by
   expect(faultsOf(seen)).toEqual([]);
 });
 
+test.each([
+  [
+    "en",
+    {
+      token: "Admin token or API key",
+      assets: "Assets",
+      upload: "Upload subtitles",
+      share: "Share",
+      password: "Password",
+      download: "Download",
+    },
+  ],
+  [
+    "de",
+    {
+      token: "Admin-Token oder API-Schlüssel",
+      assets: "Videos",
+      upload: "Untertitel hochladen",
+      share: "Teilen",
+      password: "Passwort",
+      download: "Herunterladen",
+    },
+  ],
+])("dialogs keep their margin on a phone, and shares keep their words in one line: %s", async (locale, words) => {
+  await api("POST", `${assetId}/shares`, { name: "Guests", password: "low tide", allow_download: true });
+  for (const width of [390, 1200, 1440]) {
+    const viewport = { width, height: 900 };
+    const { page } = await visit(pages.browser, `${pages.platform.base}/console`, { locale, viewport });
+    await page.getByLabel(words.token).fill(pages.platform.admin);
+    await page.keyboard.press("Enter");
+    await heading(page, words.assets).waitFor();
+    await page.goto(`${pages.platform.base}/console/assets/${assetId}`);
+    for (const word of [words.password, words.download]) {
+      const shown = page.locator("td .row").getByText(word, { exact: true }).first();
+      await shown.waitFor();
+      const lines = await shown.evaluate((one) => one.getClientRects().length);
+      const { height = 99 } = (await shown.boundingBox()) ?? {};
+      expect([word, width, lines, height < 30]).toEqual([word, width, 1, true]);
+    }
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+    for (const [tab, name] of [
+      ["overview", words.share],
+      ["subtitles", words.upload],
+    ] as const) {
+      await page.goto(`${pages.platform.base}/console/assets/${assetId}?tab=${tab}`);
+      await page.getByRole("button", { name, exact: true }).first().click();
+      const dialog = page.locator("dialog[open]");
+      await dialog.waitFor();
+      const { scrollWidth, clientWidth, spaces } = await dialog.evaluate((one: any) => {
+        const { right } = one.getBoundingClientRect();
+        const inside = [...one.querySelectorAll("input, select, button")].map(
+          (field: any) => right - field.getBoundingClientRect().right,
+        );
+        return { scrollWidth: one.scrollWidth, clientWidth: one.clientWidth, spaces: inside };
+      });
+      expect([name, width, scrollWidth]).toEqual([name, width, clientWidth]);
+      expect(Math.min(...spaces)).toBeGreaterThanOrEqual(16);
+    }
+    await page.context().close();
+  }
+});
+
 nightly("axe finds nothing in any section, light and dark, wide and narrow", async () => {
   await subtitled(pages.platform, pages.platform.key, assetId, { language: "sv", label: "Svenska" }, VTT);
   await api("PUT", `${assetId}/tracks`, {

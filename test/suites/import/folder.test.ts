@@ -43,6 +43,15 @@ async function scene() {
   return { cwd, server, relay, env, key, videos, call, assets };
 }
 
+test("a dry run says how many videos have no known length, and which settings of a bucket are missing", async () => {
+  const { cwd, env, videos, call } = await scene();
+  writeFileSync(join(videos, "unknown.mp4"), "no side-car file says how long it is");
+  const { stdout } = await run([...call, "--dry-run"], { env, cwd });
+  expect(stdout).toMatch(/3 of 3 videos to import: .+, 1\.0 minutes and 1 videos of unknown length\.\n$/);
+  const bucket = await run(["import", "s3", "s3://bucket/videos"], { env, cwd });
+  expect(bucket).toMatchObject({ code: 2, stderr: expect.stringMatching(/ to import from the bucket\.\n$/) });
+});
+
 test("a directory is imported and verified, after SIGKILL, once", { timeout: 120_000 }, async () => {
   const { cwd, server, relay, env, key, videos, call, assets } = await scene();
   const planned = JSON.parse((await run([...call, "--dry-run", "--json"], { env, cwd })).stdout);
@@ -51,6 +60,7 @@ test("a directory is imported and verified, after SIGKILL, once", { timeout: 120
     to_import: 2,
     unknown_bytes: 0,
     seconds: 62,
+    unknown_seconds: 0,
     with_problems: 0,
     error: null,
   });

@@ -25,7 +25,7 @@ const entries = {
     v.regex(/^[\x21-\x7e]+$/, "must have at least one character, and only printable ASCII without spaces"),
     v.description("Stream key of the other server; stored encrypted and never returned"),
   ),
-  name: v.pipe(Name(200), v.description("Default: the host of the URL")),
+  name: v.pipe(Name(255), v.description("Default: the host of the URL")),
   enabled: v.pipe(v.boolean("must be true or false"), v.description("Whether streams are sent to it")),
 };
 

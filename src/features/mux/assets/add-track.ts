@@ -17,6 +17,9 @@ const FETCH_MS = 50_000;
 /** Half a day of compressed audio. */
 const MAX_AUDIO_BYTES = 2 ** 30;
 
+/** Mux's names of the fields of our subtitles. */
+export const TRACK_NAMES = { language: "language_code", label: "name", file: "url" };
+
 type TrackInput = Pick<Input, "url" | "language_code" | "name" | "closed_captions">;
 
 /** Adds a subtitle file to an asset, and returns its id. */
@@ -25,13 +28,14 @@ export async function addText(
   id: number,
   { url, language_code: language = "en", name, closed_captions }: TrackInput,
 ): Promise<number> {
+  languageOf(language, "language_code");
   const bytes = await fetched(call, url as string, textOf);
   const form = new FormData();
   form.set("file", new File([bytes], "subtitles.vtt"));
   form.set("language", language);
-  form.set("label", name ?? englishName(language) ?? language);
+  form.set("label", name || (englishName(language) ?? language));
   if (closed_captions) form.set("role", "caption");
-  return (await call.native<{ id: number }>("POST", `/api/v1/assets/${id}/subtitles`, form)).id;
+  return (await call.native<{ id: number }>("POST", `/api/v1/assets/${id}/subtitles`, form, TRACK_NAMES)).id;
 }
 
 /** Adds the audio of a file to a ready asset: workers encode it. Returns its id. */
@@ -41,7 +45,7 @@ export async function addAudio(
   { url, language_code = "und", name }: TrackInput,
 ): Promise<number> {
   const { app, caller } = call;
-  const language = languageOf(language_code);
+  const language = languageOf(language_code, "language_code");
   await requireAddable(app, asset, 0);
   const file = await fetched(call, url as string, (answer, signal) =>
     storeAudio(app, asset, { filename: "audio", body: answer, signal, maxBytes: MAX_AUDIO_BYTES }),

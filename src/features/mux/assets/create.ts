@@ -3,6 +3,7 @@ import { notFound } from "#lib/base";
 import { separately } from "#platform/http/audit.ts";
 import type { MuxCall } from "../endpoint.ts";
 import { invalidParameter, notSupported } from "../errors.ts";
+import { sameOf } from "../fields.ts";
 import { addText } from "./add-track.ts";
 import { setMasterAccess } from "./master-access.ts";
 import { PROFILES, type Quality, TIERS, tagsOf } from "./record.ts";
@@ -14,19 +15,20 @@ const CLIP_URL = /^mux:\/\/assets\/([1-9]\d{0,14})$/;
 type Policies = Pick<AssetSettings, "playback_policies" | "playback_policy" | "advanced_playback_policies">;
 /** The playback policies of what is new. Without any it cannot be played without a token. */
 export const policiesOf = (settings: Policies): readonly ("public" | "signed")[] => {
-  const named =
-    settings.playback_policies ??
-    settings.playback_policy ??
-    settings.advanced_playback_policies?.map(({ policy }) => policy) ??
-    [];
-  return named.length > 0 ? named : (["signed"] as const);
+  const some = <T>(list: readonly T[] | undefined) => (list?.length ? list : undefined);
+  const named = sameOf({
+    playback_policies: some(settings.playback_policies),
+    playback_policy: some(settings.playback_policy),
+    advanced_playback_policies: some(settings.advanced_playback_policies?.map(({ policy }) => policy)),
+  });
+  return named ?? (["signed"] as const);
 };
 
 /** Fields of an asset of ours. Throws 422 for a resolution that the quality does not have. */
 export function nativeFields(settings: AssetSettings): Record<string, unknown> {
   const { video_quality, encoding_tier, max_resolution_tier: tier, meta } = settings;
   const byTier = (Object.keys(TIERS) as Quality[]).find((quality) => TIERS[quality] === encoding_tier);
-  const quality = video_quality ?? byTier;
+  const quality = sameOf({ video_quality, encoding_tier: byTier });
   if (tier !== undefined && (tier === "1080p") !== (quality === "basic"))
     notSupported(`max_resolution_tier ${tier} with the video_quality ${quality ?? "plus"}`);
   const title = meta?.title?.trim();
@@ -49,13 +51,21 @@ export function captionsOf(input: Input | undefined) {
 }
 type Captions = ReturnType<typeof captionsOf>;
 
+/** Throws 422 for what an input has that is the video, and only text tracks have here. */
+export function requireVideo(input: Input | undefined, where: string): void {
+  const ofTexts = ["text_type", "language_code", "name", "closed_captions"] as const;
+  for (const name of ofTexts) if (input?.[name] !== undefined) notSupported(`${where}.${name} of a video`);
+}
+
 /** Creates an asset, and returns its id. An asset that cannot be completed as requested is deleted again. */
 export async function createAsset(call: MuxCall, settings: AssetSettings, inputs: readonly Input[]): Promise<number> {
   const [main, ...texts] = inputs;
   if (!main?.url) return invalidParameter("inputs", "must begin with a video that has a url");
   if (main.type === "text") invalidParameter("inputs", "must begin with a video");
-  for (const { type, url, generated_subtitles: generated } of texts) {
+  requireVideo(main, "inputs.0");
+  for (const { type, url, start_time, end_time, generated_subtitles: generated } of texts) {
     if (type !== "text") notSupported("inputs: more than one video");
+    if (start_time !== undefined || end_time !== undefined) notSupported("inputs.start_time and end_time of a text");
     if (!url) invalidParameter("inputs.url", "is required");
     if (generated) notSupported("inputs.generated_subtitles of a text");
   }
@@ -105,7 +115,12 @@ async function fromUrl(
 ) {
   if (start_time !== undefined || end_time !== undefined) notSupported("inputs.start_time and end_time of a URL");
   const body = { ...nativeFields(settings), url, ...captions };
-  return (await call.native<{ asset_id: number }>("POST", "/api/v1/uploads/from_url", body)).asset_id;
+  const made = await call.native<{ asset_id: number }>("POST", "/api/v1/uploads/from_url", body, {
+    url: "inputs.0.url",
+    title: "meta.title",
+    captions: "inputs.0.generated_subtitles",
+  });
+  return made.asset_id;
 }
 
 type ClipInput = Input & { parent: number };
@@ -126,7 +141,11 @@ async function clipOf(
     mode: "exact",
     ...(title !== undefined && { title }),
   };
-  const { id } = await call.native<{ id: number }>("POST", `/api/v1/assets/${parent}/clips`, body);
+  const { id } = await call.native<{ id: number }>("POST", `/api/v1/assets/${parent}/clips`, body, {
+    start_seconds: "inputs.0.start_time",
+    end_seconds: "inputs.0.end_time",
+    title: "meta.title",
+  });
   await completed(call, id, async () => {
     await call.native("PATCH", `/api/v1/assets/${id}`, { video_asset: { playback_policy } });
     // A clip begins with the tags of its asset.

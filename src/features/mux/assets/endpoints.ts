@@ -1,26 +1,28 @@
 import { and, desc, eq, lt } from "drizzle-orm";
+import { mergedTags, putChange } from "#features/assets/change.ts";
 import { listAssets } from "#features/assets/list.ts";
 import { cursorOf, positionIn, positionOf } from "#features/assets/order.ts";
 import { playbackIdsOf } from "#features/assets/playback-ids.ts";
 import { getAsset, readAsset, resolveAsset } from "#features/assets/queries.ts";
 import { staticRenditionsOf } from "#features/static-renditions/queries.ts";
 import { bytesOf } from "#features/static-renditions/sizes.ts";
+import { titleOf } from "#features/uploads/initiate.ts";
 import { notFound } from "#lib/base";
 import { byId } from "#platform/http/paging.ts";
 import { type AssetRow, assets, liveStreams, muxUploads } from "#storage/db/schema.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
 import { invalidParameter, notSupported } from "../errors.ts";
+import { sameOf } from "../fields.ts";
 import { muxPage } from "../paging.ts";
 import { createAsset } from "./create.ts";
 import { setMasterAccess } from "./master-access.ts";
-import { mediaTracks, tagsOf, toMuxAsset } from "./record.ts";
+import { type MuxTexts, mediaTracks, tagsOf, toMuxAsset } from "./record.ts";
 import {
   AssetCreate,
   AssetList,
   AssetUpdate,
   MasterAccess,
   Mp4SupportUpdate,
-  NoQuery,
   PlaybackIdCreate,
   StaticRenditionCreate,
 } from "./schema.ts";
@@ -50,7 +52,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     status: 201,
     async handle(call) {
       const { inputs, input, ...settings } = await call.body(AssetCreate);
-      const given = inputs ?? input ?? invalidParameter("inputs", "is required");
+      const given = sameOf({ inputs, input }) ?? invalidParameter("inputs", "is required");
       return shown(call, await createAsset(call, settings, given));
     },
   }),
@@ -58,6 +60,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...READS,
     method: "GET",
     path,
+    hasQuery: true,
     async handle(call) {
       const query = call.query(AssetList);
       const { app, caller } = call;
@@ -87,14 +90,19 @@ export const assetEndpoints: readonly Endpoint[] = [
     path: `${path}/:id`,
     operation: "updateAsset",
     async handle(call) {
-      const { id } = await requireAsset(call);
-      const { meta, passthrough, thumbnail_time: time } = await call.body(AssetUpdate);
-      const tags = tagsOf({ meta, passthrough });
-      const to = `/api/v1/assets/${id}`;
-      if (Object.keys(tags).length > 0) await call.native("PATCH", `${to}/tags`, tags);
-      if (meta?.title !== undefined) await call.native("PATCH", to, { video_asset: { title: meta.title } });
-      if (time !== undefined) await call.native("PUT", `${to}/poster`, { time_seconds: time });
-      return shown(call, id);
+      const asset = await requireAsset(call);
+      const { thumbnail_time: time, ...texts } = await call.body(AssetUpdate);
+      // Before the poster, which may be refused too: either all of the request is done, or nothing.
+      textChange(asset, texts);
+      const seconds = { time_seconds: "thumbnail_time" };
+      if (time !== undefined)
+        await call.native("PUT", `/api/v1/assets/${asset.id}/poster`, { time_seconds: time }, seconds);
+      const { app, caller } = call;
+      await app.write(async (tx) => {
+        const current = (await getAsset(tx, caller, asset.id)) ?? notFound("asset");
+        await putChange(tx, app, current, textChange(current, texts));
+      });
+      return shown(call, asset.id);
     },
   }),
   endpoint({
@@ -216,7 +224,6 @@ export const assetEndpoints: readonly Endpoint[] = [
     method: "GET",
     path: "/video/v1/playback-ids/:id",
     async handle(call) {
-      call.query(NoQuery);
       const { app, caller, params } = call;
       const ref = params.id as string;
       const asset = (await resolveAsset(app.db, caller, ref)) ?? notFound("playback id");
@@ -227,6 +234,15 @@ export const assetEndpoints: readonly Endpoint[] = [
   }),
   ...trackEndpoints(requireAsset),
 ];
+
+/** Columns of what Mux calls `meta` and `passthrough`. Without a title it is the name of the file. Throws 400 for too many tags. */
+function textChange({ tags, title, originalFilename }: AssetRow, given: MuxTexts) {
+  const merged = mergedTags(tags, tagsOf(given)) ?? invalidParameter("meta", "adds more tags than an asset may have");
+  const text = given.meta?.title;
+  if (text === undefined) return { tags: merged };
+  const plain = originalFilename === null ? title : titleOf(originalFilename);
+  return { tags: merged, title: text.trim() === "" ? plain : text };
+}
 
 /** The one asset of a direct upload, as a list. */
 async function ofUpload({ app, caller }: MuxCall, name: string) {

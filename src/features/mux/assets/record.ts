@@ -198,7 +198,7 @@ export function tagsOf({ meta, passthrough }: MuxTexts): Record<string, TagValue
     ),
   );
 }
-type MuxTexts = {
+export type MuxTexts = {
   meta?: { creator_id?: string | undefined; external_id?: string | undefined; title?: string | undefined } | undefined;
   passthrough?: string | undefined;
 };

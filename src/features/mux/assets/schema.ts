@@ -126,7 +126,6 @@ export const AssetUpdate = fields({
 export const AssetList = fields({ ...Paging, live_stream_id: v.optional(Text(100)), upload_id: v.optional(Text(100)) });
 export const PlaybackIdCreate = fields({ policy: v.optional(Policy, "public"), drm_configuration_id: nothing });
 export const MasterAccess = fields({ master_access: choice(["none", "temporary"]) });
-export const NoQuery = fields({});
 
 export const TrackCreate = fields({
   url: Text(4000),

@@ -1,9 +1,10 @@
+import { languageOf } from "#features/subtitles/content.ts";
 import { subtitlesOf } from "#features/subtitles/queries.ts";
 import { notFound } from "#lib/base";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
 import { invalidParameter, notSupported } from "../errors.ts";
-import { addAudio, addText } from "./add-track.ts";
+import { addAudio, addText, TRACK_NAMES } from "./add-track.ts";
 import { AUDIO_TRACK, addedAudioOf, toAudioTrack, toTextTrack, VIDEO_TRACK } from "./record.ts";
 import { SubtitlesGenerate, TrackCreate, TrackUpdate } from "./schema.ts";
 
@@ -64,11 +65,13 @@ export const trackEndpoints = (requireAsset: (call: MuxCall) => Promise<AssetRow
       async handle(call) {
         const track = await trackOf(call);
         const { language_code: language, name, closed_captions } = await call.body(TrackUpdate);
+        if (language !== undefined) languageOf(language, "language_code");
         if (track.isAudio && closed_captions) invalidParameter("closed_captions", "is for text tracks");
         const label = name !== undefined && (track.isAudio ? { name } : { label: name });
         const role = closed_captions !== undefined &&
           !track.isAudio && { role: closed_captions ? "caption" : "subtitle" };
-        await call.native("PATCH", pathOf(track), { ...(language !== undefined && { language }), ...label, ...role });
+        const change = { ...(language !== undefined && { language }), ...label, ...role };
+        await call.native("PATCH", pathOf(track), change, TRACK_NAMES);
         return shown(call, track.asset, track.id, track.isAudio);
       },
     }),

@@ -38,6 +38,7 @@ export const deliveryUsageEndpoints: readonly Endpoint[] = [
     scopes: ["assets:read", "assets:write"],
     method: "GET",
     path: "/video/v1/delivery-usage",
+    hasQuery: true,
     async handle(call) {
       const { app, caller } = call;
       const { list, one } = parametersOf(call, {

@@ -97,6 +97,7 @@ export const metricEndpoints: readonly Endpoint[] = [
     ...READS,
     method: "GET",
     path: `${path}/overall`,
+    hasQuery: true,
     async handle(call) {
       const question = asked(call, []);
       const values = await summary(call, filteredBy(question.list("filters")), rangeQuery(question.timeframe));
@@ -114,6 +115,7 @@ export const metricEndpoints: readonly Endpoint[] = [
     ...READS,
     method: "GET",
     path: `${path}/timeseries`,
+    hasQuery: true,
     async handle(call) {
       const question = asked(call, ["group_by", "order_direction"]);
       const [from, to] = question.timeframe;
@@ -133,6 +135,7 @@ export const metricEndpoints: readonly Endpoint[] = [
     ...READS,
     method: "GET",
     path: `${path}/breakdown`,
+    hasQuery: true,
     async handle(call) {
       const question = asked(call, ["group_by", "order_by", "order_direction", "limit", "page"]);
       const group = question.one("group_by") ?? invalidParameter("group_by", "is required");

@@ -9,7 +9,7 @@ import { liveChannels, liveStreams, muxStreams, playbackIds } from "#storage/db/
 import { policiesOf } from "../assets/create.ts";
 import { PlaybackIdCreate } from "../assets/schema.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
-import { notSupported } from "../errors.ts";
+import { invalidParameter, notSupported } from "../errors.ts";
 import { fields } from "../fields.ts";
 import { muxPage } from "../paging.ts";
 import { addChannelPlaybackId, playbackIdsOfChannel } from "./playback-ids.ts";
@@ -65,7 +65,7 @@ const addTarget = (
   { native: send }: MuxCall,
   id: number,
   { passthrough: name, ...target }: { passthrough?: string | undefined },
-) => send<Target>("POST", `${native}/${id}/targets`, { ...target, ...(name && { name }) });
+) => send<Target>("POST", `${native}/${id}/targets`, { ...target, ...(name && { name }) }, { name: "passthrough" });
 
 /** A channel with a signed playback id is signed itself: its own URL must not open what the id protects. */
 const policyOf = (policies: readonly ("public" | "signed")[]) => (policies.includes("signed") ? "signed" : "public");
@@ -115,13 +115,17 @@ async function endStream(call: MuxCall, id: number): Promise<void> {
     if (!(error instanceof HttpError && error.code === "channel_idle")) throw error;
   }
 }
-/** `low_latency` and `reduced_latency` are what Mux had before `latency_mode`. */
+/** `low_latency` and `reduced_latency` are what Mux had before `latency_mode`. Throws 400 where they contradict it, or each other. */
 function latencyOf({
   latency_mode: mode,
   low_latency: low,
   reduced_latency: reduced,
 }: v.InferOutput<typeof StreamCreate>) {
-  return mode ?? (low ? "low" : reduced ? "reduced" : "standard");
+  const latency = mode ?? (low ? "low" : reduced ? "reduced" : "standard");
+  if ((low ?? latency === "low") !== (latency === "low")) invalidParameter("low_latency", "contradicts latency_mode");
+  if ((reduced ?? latency === "reduced") !== (latency === "reduced"))
+    invalidParameter("reduced_latency", `contradicts ${mode === undefined ? "low_latency" : "latency_mode"}`);
+  return latency;
 }
 const enable = (enabled: boolean) => (call: MuxCall, id: number) =>
   call.native("PATCH", `${native}/${id}`, { enabled });
@@ -143,7 +147,7 @@ export const liveEndpoints: readonly Endpoint[] = [
       const latency = latencyOf(body);
       const made = await call.native<{ id: number; tenant_id: number; stream_key: string }>("POST", native, {
         channel: randomName(NAME_LENGTH).toLowerCase(),
-        ...(body.meta?.title && { name: body.meta.title }),
+        ...(body.meta?.title?.trim() && { name: body.meta.title }),
         playback_policy: policy,
         low_latency: latency === "low",
         captions_live,
@@ -169,6 +173,7 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...READS,
     method: "GET",
     path,
+    hasQuery: true,
     handle(call) {
       const { app, caller } = call;
       const query = call.query(StreamList);
@@ -200,14 +205,18 @@ export const liveEndpoints: readonly Endpoint[] = [
     operation: "updateChannel",
     async handle(call) {
       const { app } = call;
-      const { id, playbackPolicy } = await requireStream(call);
+      const { id, channel, playbackPolicy } = await requireStream(call);
       const body = await call.body(StreamUpdate);
       const { meta, latency_mode: latency, passthrough, reconnect_window, max_continuous_duration } = body;
       requireSamePolicy(body.new_asset_settings, playbackPolicy);
+      const field = passthrough !== undefined ? "passthrough" : latency === "reduced" ? "latency_mode=reduced" : null;
+      // Before the channel is changed: either all of the request is done, or nothing.
+      if (field && !(await app.db.select().from(muxStreams).where(eq(muxStreams.channelId, id)).get()))
+        notSupported(`${field} of a channel that was not created through this API`);
       const change = {
         ...(reconnect_window !== undefined && { reconnect_seconds: reconnect_window }),
         ...(max_continuous_duration !== undefined && { max_duration_seconds: max_continuous_duration }),
-        ...(meta?.title !== undefined && { name: meta.title }),
+        ...(meta?.title !== undefined && { name: meta.title.trim() === "" ? channel : meta.title }),
         ...(latency !== undefined && { low_latency: latency === "low" }),
       };
       if (Object.keys(change).length > 0) await call.native("PATCH", `${native}/${id}`, change);
@@ -216,12 +225,7 @@ export const liveEndpoints: readonly Endpoint[] = [
         ...(latency !== undefined && { isReduced: latency === "reduced" }),
       };
       if (Object.keys(own).length > 0)
-        await app.write(async (tx) => {
-          const updated = await tx.update(muxStreams).set(own).where(eq(muxStreams.channelId, id)).returning().get();
-          const field =
-            passthrough !== undefined ? "passthrough" : latency === "reduced" ? "latency_mode=reduced" : null;
-          if (!updated && field) notSupported(`${field} of a channel that was not created through this API`);
-        });
+        await app.write(async (tx) => void (await tx.update(muxStreams).set(own).where(eq(muxStreams.channelId, id))));
       return shown(call, id);
     },
   }),
@@ -265,6 +269,7 @@ export const liveEndpoints: readonly Endpoint[] = [
     path: `${one}/reset-stream-key`,
     operation: "rotateStreamKey",
     status: 201,
+    hasNoBody: true,
     async handle(call) {
       const { id } = await requireStream(call);
       const { stream_key: key } = await call.native<{ stream_key: string }>("POST", `${native}/${id}/stream_key`);

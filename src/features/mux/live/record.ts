@@ -23,11 +23,11 @@ const TARGET_STATUSES = { idle: "idle", connecting: "starting", live: "broadcast
 
 type Target = v.InferInput<typeof SimulcastTarget>;
 
-/** `passthrough` is the name of a target; its stream key is never shown. */
+/** `passthrough` is the name of a target that has one of its own; its stream key is never shown. */
 export const toMuxTarget = ({ id, url, name, status }: Target) => ({
   id: String(id),
   url,
-  passthrough: name,
+  ...(name !== new URL(url).hostname && { passthrough: name }),
   status: TARGET_STATUSES[(status ?? "idle") as keyof typeof TARGET_STATUSES] ?? ("idle" as const),
 });
 
@@ -67,7 +67,8 @@ export async function toMuxStream(app: App, channel: Channel, mayPublish: boolea
     reduced_latency: isReduced && !channel.lowLatency,
     reconnect_window: channel.reconnectSeconds,
     max_continuous_duration: channel.maxDurationSeconds ?? MAX_DURATION,
-    meta: { title: channel.name },
+    // Without a title the name is that of the channel.
+    meta: channel.name === channel.channel ? {} : { title: channel.name },
     ...(own?.passthrough != null && { passthrough: own.passthrough }),
     playback_ids: ids,
     new_asset_settings: { playback_policies: [channel.playbackPolicy] },

@@ -77,7 +77,7 @@ export const StreamCreate = fields({
   ...policies,
   // Recordings have the policy of their stream.
   new_asset_settings: v.optional(fields(policies)),
-  meta: v.optional(fields({ title: v.optional(Text(200)), creator_id: nothing, external_id: nothing })),
+  meta: v.optional(fields({ title: v.optional(Text(512)), creator_id: nothing, external_id: nothing })),
   passthrough: v.optional(Passthrough),
   latency_mode: v.optional(Latency),
   low_latency: v.optional(Flag),
@@ -91,7 +91,7 @@ export const StreamCreate = fields({
 });
 
 export const StreamUpdate = fields({
-  meta: v.optional(fields({ title: v.optional(Text(200)), creator_id: nothing, external_id: nothing })),
+  meta: v.optional(fields({ title: v.optional(Text(512)), creator_id: nothing, external_id: nothing })),
   passthrough: v.optional(Passthrough),
   latency_mode: v.optional(Latency),
   ...reconnection,

@@ -1,10 +1,11 @@
 import * as v from "valibot";
 import { listRestrictions, requireRestriction } from "#features/playback-restrictions/queries.ts";
+import { Domain } from "#features/playback-restrictions/schema.ts";
 import { notFound } from "#lib/base";
 import type { PlaybackRestrictionRow } from "#storage/db/schema-playback-ids.ts";
 import { seconds } from "../assets/record.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
-import { Flag, fields, only, Paging, Text } from "../fields.ts";
+import { Flag, fields, only, Paging } from "../fields.ts";
 import { muxPage } from "../paging.ts";
 
 const path = "/video/v1/playback-restrictions";
@@ -17,7 +18,7 @@ const MAX_DOMAINS = 100;
 
 const Referrer = fields({
   allowed_domains: v.pipe(
-    v.array(Text(253), "must be an array of domains"),
+    v.array(Domain, "must be an array of domains"),
     v.maxLength(MAX_DOMAINS, `must have at most ${MAX_DOMAINS} entries`),
   ),
   allow_no_referrer: v.optional(Flag, false),
@@ -71,6 +72,7 @@ export const playbackRestrictionEndpoints: readonly Endpoint[] = [
     ...READS,
     method: "GET",
     path,
+    hasQuery: true,
     handle(call) {
       const query = call.query(RestrictionList);
       const batches = listRestrictions(call.app, call.caller, { tenantId: undefined, cursor: undefined });

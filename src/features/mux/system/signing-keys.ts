@@ -50,6 +50,7 @@ export const signingKeyEndpoints: readonly Endpoint[] = [
     ...READS,
     method: "GET",
     path,
+    hasQuery: true,
     handle(call) {
       const { app, caller } = call;
       const query = call.query(KeyList);

@@ -6,9 +6,10 @@ import { storageOf } from "#platform/http/storage.ts";
 import { requireFewerRows } from "#platform/limits/row-limit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type MuxUploadRow, muxUploads } from "#storage/db/schema.ts";
-import { nativeFields } from "../assets/create.ts";
+import { nativeFields, requireVideo } from "../assets/create.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
 import { invalidParameter, notSupported } from "../errors.ts";
+import { sameOf } from "../fields.ts";
 import { muxPage } from "../paging.ts";
 import { nativeUpload, statusOf, toMuxUpload } from "./record.ts";
 import { UploadCreate, UploadList } from "./schema.ts";
@@ -39,11 +40,13 @@ export const uploadEndpoints: readonly Endpoint[] = [
       storageOf(app);
       await context.limit("uploads");
       const { cors_origin: corsOrigin, timeout, new_asset_settings: given } = await call.body(UploadCreate);
-      const { inputs = given.input ?? [], input: _, ...settings } = given;
+      const { inputs: several, input, ...settings } = given;
+      const inputs = sameOf({ inputs: several, input }) ?? [];
       if (inputs.length > 1 || inputs[0]?.url !== undefined || inputs[0]?.type === "text")
         notSupported("new_asset_settings.inputs other than the uploaded file");
       if (inputs[0]?.start_time !== undefined || inputs[0]?.end_time !== undefined)
         notSupported("new_asset_settings.inputs.start_time and end_time");
+      requireVideo(inputs[0], "new_asset_settings.inputs.0");
       nativeFields(settings);
       const now = app.clock.now();
       const name = randomName(NAME_LENGTH);
@@ -80,6 +83,7 @@ export const uploadEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "GET",
     path,
+    hasQuery: true,
     handle(call) {
       const { app, caller } = call;
       const query = call.query(UploadList);
@@ -108,6 +112,7 @@ export const uploadEndpoints: readonly Endpoint[] = [
     method: "PUT",
     path: `${path}/:id/cancel`,
     operation: "cancelDirectUpload",
+    hasNoBody: true,
     async handle(call) {
       const { app } = call;
       const row = await requireUpload(call);

@@ -66,7 +66,7 @@ export function Shares({ asset, list }: { asset: Asset; list: ListState<Share> }
               {
                 title: t("status"),
                 cell: ({ status, has_password, allow_download }) => (
-                  <span class="row">
+                  <span class="row wrapping">
                     <Badge state={BADGES[status]} text={t(STATUS_TEXTS[status])} />
                     {has_password && <span>{t("password")}</span>}
                     {allow_download && <span>{t("downloadText")}</span>}
@@ -75,13 +75,15 @@ export function Shares({ asset, list }: { asset: Asset; list: ListState<Share> }
               },
               {
                 title: t("plays"),
-                cell: ({ play_count, max_plays }) => (max_plays === null ? play_count : `${play_count} / ${max_plays}`),
+                cell: ({ play_count, max_plays }) => (
+                  <span class="nowrap">{max_plays === null ? play_count : `${play_count} / ${max_plays}`}</span>
+                ),
               },
               { title: t("expiresOn"), cell: ({ expires_at }) => <Time at={expires_at} /> },
               {
                 title: t("actions"),
                 cell: (share) => (
-                  <span class="row">
+                  <span class="row wrapping">
                     <CopyButton text={share.url} label={t("copyLink")} />
                     <CopyButton text={embedCode(share.embed_url, asset)} label={t("embedCode")} />
                     {mayWrite && (

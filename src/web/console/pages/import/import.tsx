@@ -44,7 +44,7 @@ function Start() {
           ))}
         </select>
       </div>
-      <pre>
+      <pre class="commands">
         <code>{commands}</code>
       </pre>
       <CopyButton text={commands} />
