@@ -24,22 +24,20 @@ async function person(app: TestApp, fields: Record<string, unknown> = {}) {
   const tenant = await app.tenant(fields);
   const email = `ann@${tenant.slug}.example`;
   const body = { tenant_id: tenant.id, email, role: "admin", password: PASSWORD };
-  expect((await app.call("POST", "/api/v1/users", { admin: app.admin, body })).status).toBe(201);
+  expect((await app.as({ admin: app.admin }).createTenantUser(body)).status).toBe(201);
   return { tenant, email, call: withSession(app, await signIn(app, { email, password: PASSWORD })) };
 }
 
-const request = (app: TestApp, email: string) => app.call("POST", "/api/v1/password_resets", { body: { email } });
+const request = (app: TestApp, email: string) => app.as().requestPasswordReset({ email });
 const reset = (app: TestApp, code: string, new_password = "battery staple") =>
-  app.call("POST", `/api/v1/password_resets/${code}`, { body: { new_password } });
+  app.as().resetPassword(code, { new_password });
 const codeOf = (url: string) => url.split("/").at(-1) as string;
 
 describe("a password reset", () => {
   test("is mailed to the user, works once, and ends sessions and device tokens", async () => {
     const { app, smtp } = await start();
     const { email, call } = await person(app);
-    const device = await app.call("POST", "/api/v1/device_tokens", {
-      body: { email_address: email, password: PASSWORD },
-    });
+    const device = await app.as().createDeviceToken({ email_address: email, password: PASSWORD });
     const answers = [await request(app, email.toUpperCase()), await request(app, "unknown@example.com")];
     expect(answers.map(({ status, text }) => [status, text])).toEqual([
       [202, ""],
@@ -56,7 +54,7 @@ describe("a password reset", () => {
     expectError(await reset(app, codeOf(link)), 410, "reset_ended");
     expectError(await reset(app, "unknown"), 404, "not_found");
     expect((await call("GET", "/api/v1/me")).status).toBe(401);
-    expect((await app.call("GET", "/api/v1/assets", { key: device.body.token })).status).toBe(401);
+    expect((await app.as(device.body.token).listAssets()).status).toBe(401);
     const again = withSession(app, await signIn(app, { email, password: "battery staple" }));
     const actions = (await again("GET", "/api/v1/activity?action=reset_password")).body;
     expect(actions).toMatchObject([{ actor: email }]);
@@ -93,11 +91,11 @@ describe("a password reset", () => {
     const { email } = await person(app);
     expect((await request(app, email)).status).toBe(202);
     await app.runTask("send-mail");
-    const link = await app.call("POST", `/api/v1/admin/users/${email}/reset_link`, { admin: app.admin });
+    const link = await app.as({ admin: app.admin }).createResetLink(email);
     expect(link.status, link.text).toBe(201);
     expect((await reset(app, codeOf(link.body.url))).status).toBe(204);
     await signIn(app, { email, password: "battery staple" });
-    const { text } = await app.call("GET", "/api/v1/admin/audit", { admin: app.admin });
+    const { text } = await app.as({ admin: app.admin }).listAuditEntries();
     expect(text).not.toContain(codeOf(link.body.url));
   });
 });

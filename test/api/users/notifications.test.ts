@@ -26,14 +26,14 @@ async function start(settings: Record<string, unknown> = {}) {
   const key = await app.key(tenant.id);
   // The plan with quotas.
   const body = { plan_name: "free" };
-  await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body });
+  await app.as({ admin: app.admin }).updateTenant(tenant.id, body);
   return { app, tenant, key };
 }
 let people = 0;
 async function person(app: TestApp, tenant_id: number, role: string) {
   const email = `person${++people}@example.com`;
   const body = { tenant_id, email, role, password: PASSWORD };
-  expect((await app.call("POST", "/api/v1/users", { admin: app.admin, body })).status).toBe(201);
+  expect((await app.as({ admin: app.admin }).createTenantUser(body)).status).toBe(201);
   const call = withSession(app, await signIn(app, { email, password: PASSWORD }));
   const list = async (query = "") => (await call("GET", path + query)).body;
   const unread = async () => (await call("GET", `${path}/unread`)).body.count;
@@ -51,8 +51,8 @@ async function failedEncode(app: TestApp, key: string, title: string) {
 async function disabledEndpoint(app: TestApp, key: string) {
   const there = await receiver();
   there.behave(status(410));
-  const { id } = (await app.call("POST", "/api/v1/webhooks", { key, body: { url: `${there.url}?secret=1` } })).body;
-  await app.call("POST", `/api/v1/webhooks/${id}/test`, { key });
+  const { id } = (await app.as(key).createWebhook({ url: `${there.url}?secret=1` })).body;
+  await app.as(key).testWebhook(id);
   await app.runTask("deliver-webhooks");
   return id;
 }
@@ -108,7 +108,7 @@ test("an encode that is retried and fails again is another occurrence", async ()
     expect((await callback(app, contract, "fail", { retryable: false })).status).toBe(200);
     expect((await admin.list()).map(({ data }: any) => data.asset_id)).toEqual(Array(count).fill(asset.id));
     app.advance(1000);
-    await app.call("POST", `/api/v1/transcoding_jobs/${job.id}/retry`, { admin: app.admin });
+    await app.as({ admin: app.admin }).retryJob(job.id);
   }
 });
 
@@ -129,7 +129,7 @@ test("they are marked as read by each user alone, and listed in pages", async ()
   expect([await ann.unread(), await bob.unread()]).toEqual([2, 0]);
   expectError(await read({ ids: ["1"] }), 422, "validation_failed");
   expectError(await read({ ids: Array.from({ length: 201 }, (_, index) => index + 1) }), 422, "validation_failed");
-  expectError(await app.call("GET", path, { key }), 401, "unauthorized");
+  expectError(await app.as(key).listMyNotifications(), 401, "unauthorized");
 });
 
 test("only the newest are kept, and those of quotas are not repeated", async () => {

@@ -20,7 +20,7 @@ async function person(at: TestApp = app) {
   const tenant = await at.tenant({ slug: `totp-${++people}` });
   const email = `ann-${people}@example.com`;
   const body = { tenant_id: tenant.id, email, role: "admin", password: PASSWORD };
-  expect((await at.call("POST", "/api/v1/users", { admin: at.admin, body })).status).toBe(201);
+  expect((await at.as({ admin: at.admin }).createTenantUser(body)).status).toBe(201);
   return { email, call: withSession(at, await signIn(at, { email, password: PASSWORD })) };
 }
 
@@ -40,7 +40,7 @@ async function withFactor() {
 }
 
 const begin = (email: string, totp?: string, password = PASSWORD) =>
-  app.call("POST", "/api/v1/session", { body: { email, password, ...(totp !== undefined && { totp }) } });
+  app.as().createSession({ email, password, ...(totp !== undefined && { totp }) });
 
 test("the factor is on once a code has confirmed it, and has a QR code and recovery codes", async () => {
   const { call, email } = await person();
@@ -64,7 +64,7 @@ test("the factor is on once a code has confirmed it, and has a QR code and recov
   expectError(await begin(email), 401, "totp_required");
   // Wrong passwords are answered as before.
   expectError(await begin(email, undefined, "wrong"), 401, "unauthorized");
-  const { body: entries } = await app.call("GET", "/api/v1/admin/audit", { admin: app.admin });
+  const { body: entries } = await app.as({ admin: app.admin }).listAuditEntries();
   expect(JSON.stringify(entries)).not.toContain(body.secret);
 });
 
@@ -100,7 +100,7 @@ test("the factor is switched off with a code, and by the operator", async () => 
   expectError(await off("000000"), 409, "totp_off");
 
   const other = await withFactor();
-  const clear = () => app.call("DELETE", `/api/v1/admin/users/${other.email}/totp`, { admin: app.admin });
+  const clear = () => app.as({ admin: app.admin }).clearUserTotp(other.email);
   expect((await clear()).status).toBe(204);
   expect((await clear()).status).toBe(204);
   expect((await begin(other.email)).status).toBe(201);
@@ -108,8 +108,7 @@ test("the factor is switched off with a code, and by the operator", async () => 
 
 test("device tokens need a code too, and a new password leaves the factor on", async () => {
   const { call, email, secret } = await withFactor();
-  const redeem = (totp?: string) =>
-    app.call("POST", "/api/v1/device_tokens", { body: { email_address: email, password: PASSWORD, totp } });
+  const redeem = (totp?: string) => app.as().createDeviceToken({ email_address: email, password: PASSWORD, totp });
   expectError(await redeem(), 401, "totp_required");
   expectError(await redeem("000000"), 401, "unauthorized");
   expect((await redeem(codeOf(secret, 1))).status).toBe(201);
@@ -124,8 +123,7 @@ test("wrong codes are limited by user, and asking for a code is no failure", asy
   const { body } = await call("POST", "/api/v1/me/totp");
   const code = new TOTP({ secret: Secret.fromBase32(body.secret) }).generate();
   expect((await call("POST", "/api/v1/me/totp/confirm", { body: { code } })).status).toBe(200);
-  const attempt = (totp?: string) =>
-    strict.call("POST", "/api/v1/session", { body: { email, password: PASSWORD, ...(totp && { totp }) } });
+  const attempt = (totp?: string) => strict.as().createSession({ email, password: PASSWORD, ...(totp && { totp }) });
   for (let n = 0; n < 7; n++) expectError(await attempt(), 401, "totp_required");
   const off = () => call("DELETE", "/api/v1/me/totp", { body: { code: "000000" } });
   const codes = [];

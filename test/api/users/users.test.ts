@@ -19,7 +19,7 @@ async function company(at: TestApp = app) {
   const tenant = await at.tenant({ slug });
   const email = `boss@${slug}.example`;
   const body = { tenant_id: tenant.id, email, role: "admin", password: PASSWORD };
-  const { body: boss } = await at.call("POST", "/api/v1/users", { admin: at.admin, body });
+  const { body: boss } = await at.as({ admin: at.admin }).createTenantUser(body);
   return { tenant, boss, email, call: withSession(at, await signIn(at, { email, password: PASSWORD })), slug };
 }
 
@@ -59,7 +59,7 @@ describe("users", () => {
     const at = `/api/v1/users/${boss.id}`;
     expectError(await call("DELETE", at), 409, "last_admin");
     expectError(await call("PATCH", at, { body: { role: "editor" } }), 409, "last_admin");
-    expectError(await app.call("DELETE", at, { admin: app.admin }), 409, "last_admin");
+    expectError(await app.as({ admin: app.admin }).deleteTenantUser(boss.id), 409, "last_admin");
     const second = { email: `two@${slug}.example`, role: "admin", password: PASSWORD };
     const { body } = await call("POST", "/api/v1/users", { body: second });
     const [one, two] = await Promise.all([
@@ -68,7 +68,7 @@ describe("users", () => {
     ]);
     expect([one.status, two.status].filter((status) => status < 300)).toHaveLength(1);
     // The operator may do it.
-    expect((await app.call("DELETE", `/api/v1/admin/users/${boss.id}`, { admin: app.admin })).status).toBe(204);
+    expect((await app.as({ admin: app.admin }).deleteUser(boss.id)).status).toBe(204);
   });
 
   test.each([
@@ -90,8 +90,7 @@ describe("an invitation", () => {
   const invite = (call: ReturnType<typeof withSession>, email: string, role = "editor") =>
     call("POST", "/api/v1/users/invitations", { body: { email, role } });
   const codeOf = ({ url }: { url: string }) => url.split("/").at(-1) as string;
-  const accept = (code: string) =>
-    app.call("POST", `/api/v1/invitations/${code}`, { body: { name: "Ann", password: PASSWORD } });
+  const accept = (code: string) => app.as().acceptInvitation(code, { name: "Ann", password: PASSWORD });
 
   test("makes a user of its address and role, once, and signs in", async () => {
     const { call, slug } = await company();
@@ -102,7 +101,7 @@ describe("an invitation", () => {
       expect.not.objectContaining({ url: expect.anything() }),
     ]);
     const code = codeOf(body);
-    expect((await app.call("GET", `/api/v1/invitations/${code}`)).body).toMatchObject({
+    expect((await app.as().getInvitation(code)).body).toMatchObject({
       email: `ann@${slug}.example`,
       role: "editor",
       tenant_name: expect.any(String),
@@ -111,9 +110,9 @@ describe("an invitation", () => {
     expect([one.status, two.status].toSorted()).toEqual([201, 410]);
     const ann = withSession(app, sessionFrom(one.status === 201 ? one : two));
     expect((await ann("GET", "/api/v1/me")).body).toMatchObject({ name: "Ann", role: "editor" });
-    expectError(await app.call("GET", `/api/v1/invitations/${code}`), 410, "invitation_ended");
+    expectError(await app.as().getInvitation(code), 410, "invitation_ended");
     expect((await call("GET", "/api/v1/users/invitations")).body).toEqual([]);
-    const { body: entries } = await app.call("GET", "/api/v1/admin/audit", { admin: app.admin });
+    const { body: entries } = await app.as({ admin: app.admin }).listAuditEntries();
     expect(JSON.stringify(entries)).not.toContain(code);
   });
 
@@ -164,16 +163,14 @@ describe("one's own account", () => {
   test("a new password ends other sessions and device tokens, not this session", async () => {
     const { call, email } = await company();
     const second = withSession(app, await signIn(app, { email, password: PASSWORD }));
-    const device = await app.call("POST", "/api/v1/device_tokens", {
-      body: { email_address: email, password: PASSWORD },
-    });
+    const device = await app.as().createDeviceToken({ email_address: email, password: PASSWORD });
     const change = (current_password: string) =>
       call("POST", "/api/v1/me/password", { body: { current_password, new_password: "battery staple" } });
     expectError(await change("wrong"), 403, "wrong_password");
     expect((await change(PASSWORD)).status).toBe(204);
     expect((await call("GET", "/api/v1/me")).status).toBe(200);
     expect((await second("GET", "/api/v1/me")).status).toBe(401);
-    expect((await app.call("GET", "/api/v1/assets", { key: device.body.token })).status).toBe(401);
+    expect((await app.as(device.body.token).listAssets()).status).toBe(401);
     await signIn(app, { email, password: "battery staple" });
   });
 

@@ -66,7 +66,7 @@ test("the server itself fails a job whose worker reports another hash than was a
     const paths = await putArtifacts(app, contract);
     await app.newEvents();
     const answer = await callback(app, contract, "complete", { ...paths, media: { source_sha256 } });
-    const asset = await app.call("GET", `/api/v1/assets/${made.asset.id}`, { key });
+    const asset = await app.as(key).getAsset(made.asset.id);
     const events = (await app.newEvents()).map(({ type }) => type);
     return { answer, asset: asset.body, events, contract, paths };
   };
