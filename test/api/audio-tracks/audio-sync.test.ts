@@ -92,8 +92,8 @@ test("an asset that is trimmed exactly, and then at once, keeps its tracks in sy
   await add(id, "One", 0);
   await add(id, "Gone", 0);
   expect((await trim(id, 1.2, 11.2, "exact")).status).toBe(202);
-  const gone = (await app.call("GET", `/api/v1/assets/${id}/audio_tracks`, { key })).body.at(-1);
-  expect((await app.as(key).deleteAudioTrack(id, gone.id)).status).toBe(204);
+  const gone = (await app.as(key).listAudioTracks(id)).body.at(-1);
+  expect((await app.as(key).deleteAudioTrack(id, gone?.id)).status).toBe(204);
   expect(await workOnce(app)).toBe("completed");
   await add(id, "Two", 1.2, 11.2);
   expect((await trim(id, 2.8, 10, "instant")).status).toBe(200);
@@ -110,11 +110,11 @@ test("a join has the tracks of its parts at their places, also those of clips, a
   const plain = await newFilm();
   const cut = await clip(dubbed.id, 3.32, 9.84, "exact");
   const asset_ids = [cut, plain, dubbed, cut].map(({ id }) => id);
-  const { status, text, body } = await app.call("POST", "/api/v1/assets/join", { key, body: { asset_ids } });
+  const { status, text, body } = await app.as(key).joinAssets({ asset_ids });
   expect(status, text).toBe(201);
   // Its media are its own by now.
-  const track = (await app.call("GET", `/api/v1/assets/${cut.id}/audio_tracks`, { key })).body.at(-1);
-  await app.as(key).updateAudioTrack(cut.id, track.id, { name: "Renamed" });
+  const track = (await app.as(key).listAudioTracks(cut.id)).body.at(-1);
+  await app.as(key).updateAudioTrack(cut.id, track?.id, { name: "Renamed" });
   expect(await workOnce(app)).toBe("completed");
   for (const { id } of [cut, plain, dubbed]) expect((await app.as(key).deleteAsset(id)).status).toBe(204);
   app.advance(2 * 3_600_000);

@@ -191,8 +191,8 @@ test("changes with the admin token, and to credentials, are logged once, without
 });
 
 test("an invalid limit is refused with each message once", async () => {
-  const { call, admin } = await testApp();
-  const answer = await call("GET", "/api/v1/admin/audit?limit=abc", { admin });
+  const { as, admin } = await testApp();
+  const answer = await as({ admin }).unchecked.listAuditEntries({ limit: "abc" });
   expect(answer.status).toBe(422);
-  expect(answer.body.details.limit).toHaveLength(1);
+  expect(answer.error.details.limit).toHaveLength(1);
 });

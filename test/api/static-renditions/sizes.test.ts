@@ -30,8 +30,8 @@ beforeAll(async () => {
   return () => app.close();
 });
 
-type Asset = { id: number; external_id: string; mp4_url: string | null };
-const read = async (id: number): Promise<Asset> => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+type Asset = { id: number; external_id: string };
+const read = async (id: number): Promise<Asset> => (await app.as(key).getAsset(id)).body;
 
 async function encoded(source: string[], fields: Record<string, unknown> = {}): Promise<Asset> {
   const path = join(emptyFolder(), "source.mp4");

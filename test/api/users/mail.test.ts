@@ -4,6 +4,7 @@ import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { signIn, withSession } from "#test/support/sessions.ts";
 import { linkIn, startSmtp } from "#test/support/smtp.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const PASSWORD = "correct horse";
 const HOUR_MS = 3_600_000;
@@ -25,7 +26,8 @@ async function person(app: TestApp, fields: Record<string, unknown> = {}) {
   const email = `ann@${tenant.slug}.example`;
   const body = { tenant_id: tenant.id, email, role: "admin", password: PASSWORD };
   expect((await app.as({ admin: app.admin }).createTenantUser(body)).status).toBe(201);
-  return { tenant, email, call: withSession(app, await signIn(app, { email, password: PASSWORD })) };
+  const call = withSession(app, await signIn(app, { email, password: PASSWORD }));
+  return { tenant, email, call, me: typedClient(call)() };
 }
 
 const request = (app: TestApp, email: string) => app.as().requestPasswordReset({ email });
@@ -36,7 +38,7 @@ const codeOf = (url: string) => url.split("/").at(-1) as string;
 describe("a password reset", () => {
   test("is mailed to the user, works once, and ends sessions and device tokens", async () => {
     const { app, smtp } = await start();
-    const { email, call } = await person(app);
+    const { email, me } = await person(app);
     const device = await app.as().createDeviceToken({ email_address: email, password: PASSWORD });
     const answers = [await request(app, email.toUpperCase()), await request(app, "unknown@example.com")];
     expect(answers.map(({ status, text }) => [status, text])).toEqual([
@@ -53,7 +55,7 @@ describe("a password reset", () => {
     expect(both.map(({ status }) => status).toSorted()).toEqual([204, 410]);
     expectError(await reset(app, codeOf(link)), 410, "reset_ended");
     expectError(await reset(app, "unknown"), 404, "not_found");
-    expect((await call("GET", "/api/v1/me")).status).toBe(401);
+    expect((await me.getMe()).status).toBe(401);
     expect((await app.as(device.body.token).listAssets()).status).toBe(401);
     const again = withSession(app, await signIn(app, { email, password: "battery staple" }));
     const actions = (await again("GET", "/api/v1/activity?action=reset_password")).body;
@@ -103,10 +105,8 @@ describe("a password reset", () => {
 describe("mail", () => {
   test("of an invitation has its link, and no header of a tenant's making", async () => {
     const { app, smtp } = await start();
-    const { call } = await person(app, { name: "Films\r\nBcc: thief@example.com\r\n\r\nHello" });
-    const { body } = await call("POST", "/api/v1/users/invitations", {
-      body: { email: "ed@example.com", role: "editor" },
-    });
+    const { me } = await person(app, { name: "Films\r\nBcc: thief@example.com\r\n\r\nHello" });
+    const { body } = await me.createInvitation({ email: "ed@example.com", role: "editor" });
     await app.runTask("send-mail");
     expect(smtp.mails).toMatchObject([{ to: ["ed@example.com"] }]);
     expect(linkIn(smtp.mails[0] as never)).toBe(body.url);

@@ -6,6 +6,7 @@ import { callback, contractOf, uploaded } from "#test/support/flow.ts";
 import { receiver, status } from "#test/support/receiver.ts";
 import { signIn, withSession } from "#test/support/sessions.ts";
 import { startSmtp } from "#test/support/smtp.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const PASSWORD = "correct horse";
 const path = "/api/v1/me/notifications";
@@ -37,7 +38,7 @@ async function person(app: TestApp, tenant_id: number, role: string) {
   const call = withSession(app, await signIn(app, { email, password: PASSWORD }));
   const list = async (query = "") => (await call("GET", path + query)).body;
   const unread = async () => (await call("GET", `${path}/unread`)).body.count;
-  return { email, call, list, unread };
+  return { email, call, me: typedClient(call)(), list, unread };
 }
 async function failedEncode(app: TestApp, key: string, title: string) {
   const { asset, job } = await uploaded(app, key, { title });
@@ -122,7 +123,7 @@ test("they are marked as read by each user alone, and listed in pages", async ()
   expect((await read({ ids: [newest.id, 999_999] })).status).toBe(204);
   expect([await ann.unread(), await bob.unread()]).toEqual([2, 3]);
   expect((await ann.list("?unread=true")).map(({ data }: any) => data.title)).toEqual(["Two", "One"]);
-  const first = await ann.call("GET", `${path}?limit=2`);
+  const first = await ann.me.listMyNotifications({ limit: 2 });
   const next = /<([^>]+)>; rel="next"/.exec(first.headers.get("link") ?? "")?.[1] ?? "";
   expect((await ann.call("GET", next)).body.map(({ data }: any) => data.title)).toEqual(["One"]);
   for (let round = 0; round < 2; round++) expect((await read({}, bob.call)).status).toBe(204);
@@ -158,7 +159,7 @@ test("each user chooses the kinds in the console and by mail", async () => {
   open.push(app, smtp);
   const admin = await person(app, tenant.id, "admin");
   const viewer = await person(app, tenant.id, "viewer");
-  const settings = await viewer.call("GET", settingsPath);
+  const settings = await viewer.me.getMyNotificationSettings();
   const usual = { console: true, mail: false };
   expect(settings.body).toEqual({
     mail_available: true,
@@ -169,7 +170,7 @@ test("each user chooses the kinds in the console and by mail", async () => {
   expect(chosen.body.kinds).toMatchObject({ encode_failed: { console: false, mail: true }, quota: { console: true } });
   // Choosing a kind does not show it to a role that may not know of it.
   await choose(viewer.call, { quota: { mail: true, console: true } });
-  await admin.call("PATCH", "/api/v1/me", { body: { language: "de" } });
+  await admin.me.updateMe({ language: "de" });
   await failedEncode(app, key, "Broken\r\nBcc: evil@example.com");
   await use(app, tenant.id, 5_000_000_000);
   await app.runTask("notify-of-quotas");
