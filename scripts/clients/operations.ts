@@ -45,13 +45,14 @@ export function operationTable(document: OpenAPI3): string {
       isList(operation) ? "l" : "",
       types.includes("text/csv") ? "c" : "",
       types.includes("multipart/form-data") && !types.includes("application/json") ? "f" : "",
+      operation.method === "DELETE" && types.length > 0 ? "b" : "",
     ].join("");
     const fields = [operation.method, operation.path, ...(flags ? [flags] : [])];
     return `  ${operation.operationId}: ${JSON.stringify(fields).replaceAll(",", ", ")},\n`;
   });
   return [
     HEADER,
-    "/** Method, path, and flags: `i` takes an Idempotency-Key, `l` returns pages, `f` takes a form, `c` CSV. */\n",
+    "/** Method, path, and flags: `i` takes an Idempotency-Key, `l` returns pages, `f` takes a form, `c` CSV, `b` a body although it deletes. */\n",
     "export const OPERATIONS = {\n",
     ...rows,
     "} as const satisfies Record<string, readonly [method: string, path: string, flags?: string]>;\n",

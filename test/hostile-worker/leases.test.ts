@@ -13,9 +13,8 @@ beforeEach(async () => {
   key = await app.key((await app.tenant()).id);
 });
 
-const jobNow = async (id: number) =>
-  (await app.call("GET", `/api/v1/transcoding_jobs/${id}`, { admin: app.admin })).body;
-const rotate = () => app.call("POST", "/api/v1/admin/tokens/worker/rotate", { admin: app.admin, body: {} });
+const jobNow = async (id: number) => (await app.as({ admin: app.admin }).getJob(id)).body;
+const rotate = () => app.as({ admin: app.admin }).rotateToken("worker", {});
 
 /** Each callback of a job, with a body that is right within the lease. */
 const CALLS: Record<string, (contract: any, paths: object) => [url: string, body: unknown]> = {
@@ -51,7 +50,7 @@ describe.each(Object.keys(ENDS))("after the lease: %s", (end) => {
     const answer = await app.call("POST", url, { worker: app.worker, lease: contract.lease.token, body });
     expectError(answer, 409, "stale_lease", call);
     expect(await jobNow(job.id)).toEqual(before);
-    const { body: shown } = await app.call("GET", `/api/v1/assets/${asset.id}`, { key });
+    const { body: shown } = await app.as(key).getAsset(asset.id);
     expect(shown.playback_status).not.toBe("ready");
   });
 });
@@ -131,7 +130,7 @@ describe("without end", () => {
     expect(ready).toHaveLength(1);
     const other = await callback(app, contract, "complete", { ...paths, media: { ...MEDIA, duration_seconds: 5 } });
     expectError(other, 409, "stale_lease");
-    expect((await app.call("GET", `/api/v1/assets/${asset.id}`, { key })).body.duration_seconds).toBe(4);
+    expect((await app.as(key).getAsset(asset.id)).body.duration_seconds).toBe(4);
   });
 });
 

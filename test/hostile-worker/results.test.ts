@@ -24,7 +24,7 @@ beforeEach(async () => {
   key = await app.key((await app.tenant()).id);
 });
 
-const assetOf = async (id: number, own = key) => (await app.call("GET", `/api/v1/assets/${id}`, { key: own })).body;
+const assetOf = async (id: number, own = key) => (await app.as(own).getAsset(id)).body;
 
 /** A value that JSON.stringify cannot write. */
 const RAW: Record<string, string> = { "@@infinite@@": "1e999", "@@nan@@": "NaN" };

@@ -76,7 +76,7 @@ describe("markup in texts", () => {
     const paths = await putArtifacts(app, contract, { [path]: text });
     const done = await callback(app, contract, "complete", { ...paths, media: MEDIA, subtitle_paths: { en: path } });
     expect(done.status).toBe(200);
-    const { body } = await app.call("GET", `/api/v1/assets/${asset.id}/subtitles`, { key });
+    const { body } = await app.as(key).listSubtitles(asset.id);
     const got = await app.call("GET", new URL(body[0].url).pathname);
     expect(got.headers.get("content-type")).toBe("text/vtt; charset=utf-8");
     expect(got.headers.get("x-content-type-options")).toBe("nosniff");
@@ -111,8 +111,7 @@ describe("control characters are replaced where a worker's text is stored", () =
     const failing = await leased(app, key);
     const beat = { progress: 1, stage: text, worker_id: `w${text}`, log_tail: `a\n\tb${text}` };
     expect((await callback(app, failing.contract, "heartbeat", beat)).status).toBe(200);
-    const job = async (id: number) =>
-      (await app.call("GET", `/api/v1/transcoding_jobs/${id}`, { admin: app.admin })).body;
+    const job = async (id: number) => (await app.as({ admin: app.admin }).getJob(id)).body;
     const running = await job(failing.job.id);
     const { log_tail: logTail, ...rest } = running;
     expect(logTail).toContain("a\n\tb");
@@ -129,10 +128,10 @@ describe("control characters are replaced where a worker's text is stored", () =
     const media = { ...MEDIA, renditions: [rendition], warnings: [{ code: "track_skipped", message: text }] };
     const { answer, asset } = await completed(app, key, { fields: { media } });
     expect(answer.status).toBe(200);
-    const { body: ready } = await app.call("GET", `/api/v1/assets/${asset.id}`, { key });
+    const { body: ready } = await app.as(key).getAsset(asset.id);
     expect(ready.warnings).toHaveLength(1);
     expect(shown(ready).filter((each) => SHOWN.test(each))).toEqual([]);
-    const { body: workers } = await app.call("GET", "/api/v1/admin/workers", { admin: app.admin });
+    const { body: workers } = await app.as({ admin: app.admin }).listWorkers();
     expect(shown(workers).filter((each) => SHOWN.test(each))).toEqual([]);
   });
 });

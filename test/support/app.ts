@@ -14,10 +14,12 @@ import { conformance } from "./conform.ts";
 import { atEnd, newFolder, removeFolder } from "./folder.ts";
 import { copyMigrated } from "./migrated-copy.ts";
 import { migratedSqld } from "./sqld.ts";
+import { type As, typedClient } from "./typed-client.ts";
 
 export type TestApp = {
   opened: Opened;
   call: Call;
+  as: As;
   admin: string;
   worker: string;
   /** Advances the program's clock by `ms`. */
@@ -96,6 +98,7 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
   return {
     opened,
     call,
+    as: typedClient(call),
     admin,
     worker: app.secrets.worker_token,
     advance: (ms) => {

@@ -9,6 +9,7 @@ import { type Call, client } from "./client.ts";
 import { EXECUTABLE, isUsed } from "./executable.ts";
 import { atEnd } from "./folder.ts";
 import { copyMigrated, DATABASE_FILE } from "./migrated-copy.ts";
+import { type As, typedClient } from "./typed-client.ts";
 
 const MAIN = fileURLToPath(new URL("../../cli/main.ts", import.meta.url));
 
@@ -107,7 +108,14 @@ export function lineOf(started: Started, pattern: RegExp): Promise<RegExpExecArr
   return found.promise;
 }
 
-export type RunningServer = Started & { base: string; call: Call; admin: string; worker: string; dataDir: string };
+export type RunningServer = Started & {
+  base: string;
+  call: Call;
+  as: As;
+  admin: string;
+  worker: string;
+  dataDir: string;
+};
 const TOKENS = { VODBOX_ADMIN_TOKEN: "admin-token-of-the-tests", VODBOX_WORKER_TOKEN: "worker-token-of-the-tests" };
 
 /**
@@ -123,10 +131,12 @@ export async function startServer(
   const standard = ["--port", String(await freePort()), "--workers", "0"];
   const started = vodbox(["serve", "--data", dataDir, ...standard, ...args], { ...options, env });
   const base = (await lineOf(started, /^vodbox ready on (\S+)$/m))[1] as string;
+  const call = client(base);
   return {
     ...started,
     base,
-    call: client(base),
+    call,
+    as: typedClient(call),
     admin: TOKENS.VODBOX_ADMIN_TOKEN,
     worker: TOKENS.VODBOX_WORKER_TOKEN,
     dataDir,

@@ -31,7 +31,7 @@ beforeEach(async () => {
 });
 const now = () => app.opened.app.clock.now();
 const report = async (events: object[], headers: Record<string, string> = { "user-agent": AGENTS.desktop }) =>
-  expect((await app.call("POST", "/api/v1/playback_events", { headers, body: { events } })).status).toBe(202);
+  expect((await app.as({ headers }).unchecked.recordPlaybackEvents({ events })).status).toBe(202);
 const at = (ms: number) => new Date(ms).toISOString();
 const details = async (path: string, query: Record<string, string> = {}, credentials: object = { key }) =>
   app.call("GET", `/api/v1/${path}?${new URLSearchParams({ details: "true", ...query })}`, credentials);

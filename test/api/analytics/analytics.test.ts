@@ -5,7 +5,6 @@ import { expectError } from "#test/support/error.ts";
 import { seeded } from "#test/support/seed.ts";
 import { film, HOUR, Oracle, randomView, type Told } from "#test/support/views.ts";
 
-const BEACONS = "/api/v1/playback_events";
 const DAY = 24 * HOUR;
 let app: TestApp;
 let tenant: { id: number };
@@ -19,7 +18,7 @@ const now = () => app.opened.app.clock.now();
 const at = (ms: number) => new Date(ms).toISOString();
 
 const asset = (seconds = 100, owner = tenant) => film(app, owner.id, seconds);
-const tell = (body: unknown) => app.call("POST", BEACONS, { body });
+const tell = (body: unknown) => app.as().unchecked.recordPlaybackEvents(body);
 const written = () => app.runTask("record-views");
 const analytics = async (path: string, query: Record<string, string> = {}, credentials: object = { key }) =>
   app.call("GET", `/api/v1/${path}?${new URLSearchParams(query)}`, credentials);
@@ -166,7 +165,7 @@ describe("counting", () => {
     const kept = await asset();
     await watched(gone.id, "s");
     await watched(kept.id, "s");
-    await app.call("DELETE", `/api/v1/assets/${gone.id}`, { admin: app.admin });
+    await app.as({ admin: app.admin }).deleteAsset(gone.id);
     await watched(gone.id, "too late");
     await written();
     expectError(await analytics(`assets/${gone.id}/analytics`), 404, "not_found");

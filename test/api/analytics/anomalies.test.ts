@@ -21,7 +21,7 @@ async function play(assetId: number, plays: number): Promise<void> {
     event: "play",
   }));
   for (let from = 0; from < plays; from += 64)
-    await app.call("POST", "/api/v1/playback_events", { body: { events: events.slice(from, from + 64) } });
+    await app.as().recordPlaybackEvents({ events: events.slice(from, from + 64) });
   await app.runTask("record-views");
 }
 
@@ -107,11 +107,7 @@ test("a suspended tenant is skipped, and a hundred others are all checked", asyn
   const films = [await film(app, suspended.id), await film(app, last)];
   for (let day = 0; day < 6; day++) {
     for (const { id } of films) await play(id, day === 5 ? 200 : 40);
-    if (day === 5)
-      await app.call("PATCH", `/api/v1/admin/tenants/${suspended.id}`, {
-        admin: app.admin,
-        body: { status: "suspended" },
-      });
+    if (day === 5) await app.as({ admin: app.admin }).updateTenant(suspended.id, { status: "suspended" });
     toFivePast();
     await app.runTask("detect-anomalies");
     app.advance(23 * HOUR);

@@ -19,7 +19,7 @@ beforeEach(async () => {
 const now = () => app.opened.app.clock.now();
 const at = (ms: number) => new Date(ms).toISOString();
 const asset = (seconds = 100, owner = tenant) => film(app, owner.id, seconds);
-const tell = (body: unknown) => app.call("POST", BEACONS, { body });
+const tell = (body: unknown) => app.as().unchecked.recordPlaybackEvents(body);
 const written = () => app.runTask("record-views");
 const analytics = (path: string) => app.call("GET", `/api/v1/${path}`, { key });
 const count = async (table: string) =>
@@ -75,8 +75,7 @@ describe("a beacon", () => {
     const signed = await readyAsset(app, await app.key(tenant.id), { playback_policy: "signed" });
     const other = await readyAsset(app, await app.key(tenant.id), { playback_policy: "signed" });
     const drafted = await uploaded(app, await app.key(tenant.id), { playback_policy: "public" });
-    const tokenOf = async (id: number) =>
-      (await app.call("GET", `/api/v1/playback/${id}`, { key: await app.key(tenant.id) })).body.token as string;
+    const tokenOf = async (id: number) => (await app.as(await app.key(tenant.id)).getPlayback(id)).body.token as string;
     const token = await tokenOf(signed.asset.id);
     const wrong = await tokenOf(other.asset.id);
     const id = signed.asset.id;
@@ -202,7 +201,7 @@ describe("a beacon", () => {
   test("is limited by address, without a credential", async () => {
     const small = await testApp({ rate_limit_beacon: "2/60" });
     for (const status of [202, 202, 429]) {
-      const answer = await small.call("POST", BEACONS, { body: ok });
+      const answer = await small.as().recordPlaybackEvents(ok);
       expect(answer.status).toBe(status);
       expect(answer.headers.get("ratelimit-policy")).toBe('"beacon";q=2;w=60');
       expect(answer.headers.get("access-control-allow-origin")).toBe("*");

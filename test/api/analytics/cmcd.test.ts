@@ -44,8 +44,7 @@ async function watch(count: number, extra = "", sid = "third-party") {
   }
 }
 const report = () => app.runTask("report-cmcd");
-const analytics = async () =>
-  (await app.call("GET", `/api/v1/assets/${asset.id}/analytics?details=true`, { key })).body;
+const analytics = async () => (await app.as(key).getAssetAnalytics(asset.id, { details: "true" })).body;
 const played = async () => {
   const { play_count, watch_time_seconds } = await analytics();
   return [play_count, watch_time_seconds];
@@ -87,7 +86,7 @@ test("header mode counts as well, and neither changes what is cached", async () 
 
 test("a player that sends beacons too is counted once, and our own player by its beacons alone", async () => {
   const beacon = (fields: object) =>
-    app.call("POST", "/api/v1/playback_events", { body: { asset_id: asset.id, session_id: "both", ...fields } });
+    app.as().unchecked.recordPlaybackEvents({ asset_id: asset.id, session_id: "both", ...fields });
   await watch(1, "", "both");
   await beacon({ event: "play" });
   await watch(3, "", "both");

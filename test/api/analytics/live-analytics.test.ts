@@ -23,7 +23,7 @@ const at = (ms: number) => new Date(ms).toISOString();
 
 type Channel = { id: number; tenant_id: number; channel: string };
 const channelOf = async (fields: Record<string, unknown> = {}): Promise<Channel> =>
-  (await app.call("POST", CHANNELS, { key, body: { channel: "stage", playback_policy: "public", ...fields } })).body;
+  (await app.as(key).createChannel({ channel: "stage", playback_policy: "public", ...fields })).body;
 
 let streams = 0;
 /** A stream of this server, from now on. */
@@ -47,8 +47,7 @@ const watchedBy = (stream: LiveStream, viewers: number) => {
 const analytics = (id: number, query = "") => app.call("GET", `${CHANNELS}/${id}/analytics${query}`, { key });
 
 describe("views of a live channel", () => {
-  const tell = (fields: object) =>
-    app.call("POST", "/api/v1/playback_events", { body: { session_id: "s", event: "play", ...fields } });
+  const tell = (fields: object) => app.as().recordPlaybackEvents({ session_id: "s", event: "play", ...fields });
 
   test("are counted as views of videos, and for the tenant", async () => {
     const channel = await channelOf();
@@ -59,14 +58,14 @@ describe("views of a live channel", () => {
       { event: "heartbeat", position_seconds: 59, watched_seconds: 50, occurred_at: at(now()) },
     ].map((event) => ({ live_channel: "stage", session_id: "one", viewer_id: "ann", ...event }));
     const more = { live_channel: "stage", session_id: "two", viewer_id: "ann", event: "play" };
-    const sent = await app.call("POST", "/api/v1/playback_events", { body: { events: [...events, more] } });
+    const sent = await app.as().recordPlaybackEvents({ events: [...events, more] });
     expect([sent.status, sent.body]).toEqual([202, { accepted: 4 }]);
     const sums = { play_count: 2, unique_viewers: 1, watch_time_seconds: 50, completion_rate: 0, error_count: 0 };
     const { body } = await analytics(channel.id, "?details=true&interval=day");
     expect(body).toMatchObject({ channel_id: channel.id, ...sums, average_watch_seconds: 25 });
     expect(body.startup.session_count).toBe(1);
     expect(body.timeseries.at(-1)).toMatchObject({ play_count: 2, unique_viewers: 1 });
-    const whole = (await app.call("GET", "/api/v1/analytics?top=10", { key })).body;
+    const whole = (await app.as(key).getAnalytics({ top: 10 })).body;
     expect(whole).toMatchObject({ ...sums, top_assets: [] });
     expect(whole.top_channels).toEqual([
       { channel_id: channel.id, channel: "stage", name: "stage", play_count: 2, watch_time_seconds: 50 },
@@ -81,8 +80,7 @@ describe("views of a live channel", () => {
     const open = await channelOf();
     const signed = await channelOf({ channel: "signed", playback_policy: "signed" });
     const other = await channelOf({ channel: "other", playback_policy: "signed" });
-    const tokenOf = async ({ id }: Channel) =>
-      (await app.call("POST", `${CHANNELS}/${id}/token`, { key, body: {} })).body.token;
+    const tokenOf = async ({ id }: Channel) => (await app.as(key).createChannelToken(id, {})).body.token;
     const token = await tokenOf(signed);
     const wrong = await tokenOf(other);
     const all = [
@@ -109,12 +107,9 @@ describe("views of a live channel", () => {
     expect(await stored()).toHaveLength(2);
     expect((await analytics(signed.id)).body.play_count).toBe(1);
 
-    await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, {
-      admin: app.admin,
-      body: { status: "suspended" },
-    });
+    await app.as({ admin: app.admin }).updateTenant(tenant.id, { status: "suspended" });
     await tell({ live_channel: "stage", session_id: "late" });
-    await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status: "active" } });
+    await app.as({ admin: app.admin }).updateTenant(tenant.id, { status: "active" });
     expect((await analytics(open.id)).body.play_count).toBe(1);
     for (const fields of [{}, { live_channel: "" }, { live_channel: null }])
       expectError(await tell(fields), 422, "parameter_missing");
@@ -178,7 +173,7 @@ describe("concurrent viewers", () => {
     }
     expectError(await analytics(channel.id, "?concurrency=second"), 422, "validation_failed");
     const theirs = await app.key((await app.tenant()).id);
-    expectError(await app.call("GET", `${CHANNELS}/${channel.id}/analytics`, { key: theirs }), 404, "not_found");
+    expectError(await app.as(theirs).getChannelAnalytics(channel.id), 404, "not_found");
   });
 
   test("are deleted after the retention of the tenant, and of the server", async () => {
@@ -191,14 +186,12 @@ describe("concurrent viewers", () => {
     };
     const left = async () => (await analytics(channel.id, "?from=2000-01-01T00:00:00Z")).body.live_seconds;
     await second();
-    await app.call("POST", "/api/v1/playback_events", {
-      body: { live_channel: "stage", session_id: "s", event: "play" },
-    });
+    await app.as().recordPlaybackEvents({ live_channel: "stage", session_id: "s", event: "play" });
     expect((await analytics(channel.id)).body.play_count).toBe(1);
     app.advance(8 * DAY);
     await second();
     const body = { delete_analytics_after_days: 7 };
-    await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body });
+    await app.as({ admin: app.admin }).updateTenant(tenant.id, body);
     await app.runTask("delete-old-analytics");
     expect(await left()).toBe(1);
     expect((await analytics(channel.id)).body.play_count).toBe(0);
@@ -209,7 +202,7 @@ describe("concurrent viewers", () => {
     await app.runTask("prune-live-minutes");
     expect(await left()).toBe(0);
     // What was billed stays.
-    expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].live_minutes).toBe(1);
+    expect((await app.as(key).listTenants()).body[0].live_minutes).toBe(1);
   });
 });
 
@@ -227,8 +220,7 @@ test("received media count in the month in which they were received", async () =
   await counted();
   const billing = await app.key(tenant.id, ["billing:write"]);
   const minutes = async (month: number) =>
-    (await app.call("GET", `/api/v1/usage/summary?month=${at(month).slice(0, 7)}`, { key: billing })).body[0]
-      .live_minutes;
+    (await app.as(billing).getUsage({ month: at(month).slice(0, 7) })).body[0].live_minutes;
   expect([await minutes(nextMonth - 1), await minutes(nextMonth)]).toEqual([2, 1]);
-  expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].live_minutes).toBe(2);
+  expect((await app.as(key).listTenants()).body[0].live_minutes).toBe(2);
 });

@@ -30,8 +30,7 @@ test("queue, leases, uploads, storage, egress and garbage follow the activity", 
   const jobs = (state: string) => `jobs{state="${state}"}`;
 
   expect(await moved(app, [jobs("queued"), "uploads_open"], () => uploaded(app, key))).toEqual([1, 0]);
-  const initiate = () =>
-    app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a", bytes_expected: 3 } });
+  const initiate = () => app.as(key).initiateUpload({ filename: "a", bytes_expected: 3 });
   expect(await moved(app, ["uploads_open"], initiate)).toEqual([1]);
   const age = 'jobs_oldest_age_seconds{state="queued"}';
   expect((await moved(app, [age], async () => app.advance(90_000)))[0]).toBeGreaterThanOrEqual(89);
@@ -57,20 +56,20 @@ test("queue, leases, uploads, storage, egress and garbage follow the activity", 
   expect((await scrape(app))("transcode_speed_ratio")).toBeGreaterThan(0);
 
   const watch = async () => {
-    const { body } = await app.call("GET", `/api/v1/playback/${contract.job.asset_id}`, { key });
+    const { body } = await app.as(key).getPlayback(contract.job.asset_id);
     expect((await app.call("GET", body.hls_url)).status).toBe(200);
     await app.runTask("count-egress");
   };
   expect((await moved(app, ["egress_bytes_total"], watch))[0]).toBeGreaterThan(0);
   const subtitle = await subtitled(app, key, contract.job.asset_id);
-  const drop = () => app.call("DELETE", `/api/v1/assets/${contract.job.asset_id}/subtitles/${subtitle.id}`, { key });
+  const drop = () => app.as(key).deleteSubtitle(contract.job.asset_id, subtitle.id);
   expect(await moved(app, ["unwanted_objects"], drop)).toEqual([1]);
-  const hold = () => app.call("POST", "/api/v1/admin/removal_holds", { admin: app.admin });
+  const hold = () => app.as({ admin: app.admin }).createRemovalHold();
   expect(await moved(app, ["removal_held"], hold)).toEqual([1]);
   expect(await moved(app, ["tenants"], () => app.tenant())).toEqual([1]);
   const count = 'http_request_duration_seconds_count{route="/api/v1/assets/:id",method="GET",status="4xx"}';
-  await app.call("GET", "/api/v1/assets/998", { key });
-  expect(await moved(app, [count], () => app.call("GET", "/api/v1/assets/999", { key }))).toEqual([1]);
+  await app.as(key).getAsset(998);
+  expect(await moved(app, [count], () => app.as(key).getAsset(999))).toEqual([1]);
   const process = ["cpu_seconds_total", 'memory_bytes{kind="rss"}', "disk_free_bytes", "process_start_time_seconds"];
   const now = await scrape(app);
   for (const name of process) expect(now(name), name).toBeGreaterThan(0);
@@ -89,7 +88,7 @@ test("deliveries are counted by result, with the pending ones and their lag", as
   const hook = await receiver();
   const app = await testApp({ webhook_allow_cidrs: "127.0.0.0/8", webhook_retry_seconds: "5,5,5,5,5" });
   const key = await app.key((await app.tenant()).id);
-  const made = await app.call("POST", "/api/v1/webhooks", { key, body: { url: hook.url, event_types: [] } });
+  const made = await app.as(key).createWebhook({ url: hook.url, event_types: [] });
   expect(made.status, made.text).toBe(201);
   await uploaded(app, key);
   const pending = (await scrape(app))("webhook_deliveries_pending");
@@ -123,12 +122,12 @@ test("failures of external services are counted: translation, transcription, pay
   const { asset } = await readyAsset(app, key);
   const { id } = await subtitled(app, key, asset.id);
   const body = { target_language: "de" };
-  const translate = () => app.call("POST", `/api/v1/assets/${asset.id}/subtitles/${id}/translate`, { key, body });
+  const translate = () => app.as(key).translateSubtitle(asset.id, id, body);
   const all = ["translation", "transcription", "payments"].map(service);
   expect(await moved(app, all, async () => expect((await translate()).status).toBe(502))).toEqual([1, 0, 0]);
   const order = async () => {
     const headers = { "idempotency-key": "o1" };
-    const answer = await app.call("POST", "/api/v1/billing/checkout", { key, headers, body: { plan_name: "starter" } });
+    const answer = await app.as({ key, headers }).createOrder({ plan_name: "starter" });
     expect(answer.status).toBe(502);
   };
   expect(await moved(app, all, order)).toEqual([0, 0, 1]);
@@ -149,10 +148,7 @@ test("failed storage operations are counted by reason; errors of the caller are 
   const key = await full.key((await full.tenant()).id);
   const all = ["full", "unavailable", "failed"].map((reason) => `storage_errors_total{reason="${reason}"}`);
   const upload = async () => {
-    const { body } = await full.call("POST", "/api/v1/uploads/initiate", {
-      key,
-      body: { filename: "a.mp4", bytes_expected: 3 },
-    });
+    const { body } = await full.as(key).initiateUpload({ filename: "a.mp4", bytes_expected: 3 });
     const put = await full.call("PUT", body.upload_url, { raw: "abc", headers: body.upload_headers });
     expect(put.status).toBe(507);
   };
@@ -162,10 +158,7 @@ test("failed storage operations are counted by reason; errors of the caller are 
   const { id } = await app.tenant();
   const other = await app.key(id);
   const tooLarge = async () => {
-    const initiated = await app.call("POST", "/api/v1/uploads/initiate", {
-      key: other,
-      body: { filename: "a.mp4", bytes_expected: 3 },
-    });
+    const initiated = await app.as(other).initiateUpload({ filename: "a.mp4", bytes_expected: 3 });
     const put = await app.call("PUT", initiated.body.upload_url, { raw: "a".repeat(10) });
     expect(put.status).toBe(413);
   };

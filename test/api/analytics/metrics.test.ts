@@ -47,8 +47,8 @@ test("the operator's metrics are valid, correct, few, and fast with 100,000 jobs
   expectError(await app.call("GET", "/metrics", { bearer: key }), 401, "unauthorized");
   await readyAsset(app, key);
   await uploaded(app, key);
-  await app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a.mp4", bytes_expected: 3 } });
-  for (const id of [1, 2, 998, 999]) await app.call("GET", `/api/v1/assets/${id}`, { key });
+  await app.as(key).initiateUpload({ filename: "a.mp4", bytes_expected: 3 });
+  for (const id of [1, 2, 998, 999]) await app.as(key).getAsset(id);
   await app.call("GET", `/nowhere/${"x".repeat(100)}"\n`);
   app.advance(60_000);
   for (const credential of [{ admin }, { bearer: admin }])

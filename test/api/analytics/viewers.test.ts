@@ -38,7 +38,7 @@ async function watched({ asset, session, viewer, count = 3 }: Event): Promise<vo
     occurred_at: new Date(start + n * 1000).toISOString(),
   }));
   for (let from = 0; from < count; from += 64)
-    await app.call("POST", "/api/v1/playback_events", { body: { events: events.slice(from, from + 64) } });
+    await app.as().recordPlaybackEvents({ events: events.slice(from, from + 64) });
 }
 const rowsOf = async (table: string) =>
   JSON.stringify(await app.opened.app.db.all(sql`SELECT * FROM ${sql.raw(table)} ORDER BY 1`));
@@ -65,7 +65,7 @@ test("everything that is stored of a viewer is exported, and erased without a tr
   for (let n = 0; n < 25; n++) await watched({ asset: second.id, session: `a${n}`, viewer: ANN });
   // Another viewer in a session of hers: it stays one session.
   await watched({ asset: second.id, session: "a0", viewer: "bob", count: 4 });
-  const { status, body } = await app.call("GET", path(), { key });
+  const { status, body } = await app.as(key).exportViewer(ANN);
   expect([status, body.tenant_id]).toEqual([200, tenant.id]);
   expect(body.sessions.map((session: { asset_id: number }) => session.asset_id)).toEqual([
     first.id,
@@ -82,7 +82,7 @@ test("everything that is stored of a viewer is exported, and erased without a tr
   expect(JSON.stringify(body)).not.toContain("example.com");
 
   const counted = await sums();
-  const erased = await app.call("DELETE", path(), { key });
+  const erased = await app.as(key).eraseViewer(ANN);
   expect([erased.status, erased.body]).toEqual([
     200,
     { tenant_id: tenant.id, session_count: 26, event_count: 450 + 25 * 3 + 4 },
@@ -92,9 +92,7 @@ test("everything that is stored of a viewer is exported, and erased without a tr
   const old = JSON.parse(before[2] as string).filter(({ hour }: { hour: number }) => hour * HOUR > Date.now() + DAY);
   expect(left).toEqual([before[0], before[1], JSON.stringify(old)]);
   for (const method of ["GET", "DELETE"]) expectError(await app.call(method, path(), { key }), 404, "not_found");
-  const audit = await app.call("GET", `/api/v1/admin/audit?tenant_id=${tenant.id}&action=erase_viewer`, {
-    admin: app.admin,
-  });
+  const audit = await app.as({ admin: app.admin }).listAuditEntries({ tenant_id: tenant.id, action: "erase_viewer" });
   expect(audit.body).toMatchObject([{ actor: "key", target_type: "analytics", target_id: null }]);
   expect(await rowsOf("audit_entries")).not.toContain("example.com");
 });
@@ -105,8 +103,8 @@ test("an erasure that was interrupted is completed by a repeat, and in the audit
   await app.runTask("record-views");
   const { app: inner } = app.opened;
   const { write } = inner;
-  const query = `${path("ina")}?tenant_id=${tenant.id}`;
-  const sessions = async () => (await app.call("GET", query, { admin: app.admin })).body.sessions.length;
+  const sessions = async () =>
+    (await app.as({ admin: app.admin }).exportViewer("ina", { tenant_id: tenant.id })).body.sessions.length;
   const all = await count("playback_sessions");
   // It fails once the first sessions are gone.
   Object.assign(inner, {
@@ -115,15 +113,17 @@ test("an erasure that was interrupted is completed by a repeat, and in the audit
       return write(work);
     },
   });
-  expect((await app.call("DELETE", query, { admin: app.admin })).status).toBe(500);
+  expect((await app.as({ admin: app.admin }).eraseViewer("ina", { tenant_id: tenant.id })).status).toBe(500);
   Object.assign(inner, { write });
   const left = await sessions();
   expect(left).toBe(10);
-  expect((await app.call("DELETE", query, { admin: app.admin })).body.session_count).toBe(left);
-  expectError(await app.call("GET", query, { admin: app.admin }), 404, "not_found");
-  const audit = await app.call("GET", `/api/v1/admin/audit?tenant_id=${tenant.id}&action=erase_viewer&actor=operator`, {
-    admin: app.admin,
-  });
+  expect((await app.as({ admin: app.admin }).eraseViewer("ina", { tenant_id: tenant.id })).body.session_count).toBe(
+    left,
+  );
+  expectError(await app.as({ admin: app.admin }).exportViewer("ina", { tenant_id: tenant.id }), 404, "not_found");
+  const audit = await app
+    .as({ admin: app.admin })
+    .listAuditEntries({ tenant_id: tenant.id, action: "erase_viewer", actor: "operator" });
   expect(audit.body).toHaveLength(2);
 });
 

@@ -28,7 +28,7 @@ const view = (asset_id: number, more: object = {}) => {
   ];
 };
 const report = async (events: object[], headers: Record<string, string> = {}) =>
-  expect((await app.call("POST", BEACONS, { body: { events }, headers })).status).toBe(202);
+  expect((await app.as({ headers }).unchecked.recordPlaybackEvents({ events })).status).toBe(202);
 const details = async (path: string, query: object = {}) =>
   (await app.call("GET", `/api/v1/${path}?${new URLSearchParams({ details: "true", ...query })}`, { key })).body;
 const plays = (rows: Record<string, unknown>[], name: string) =>
@@ -65,7 +65,7 @@ test("views are counted by the host of their page, without path, query, port and
   expect((await details("analytics")).referrers).toEqual(referrers);
   const stored = JSON.stringify(await app.opened.app.db.all(sql`SELECT * FROM playback_sessions`));
   expect(stored).not.toMatch(/secret|path|8443|\/a\/b/);
-  expect((await app.call("POST", BEACONS, { body: view(id, { referrer: 5 })[0] })).status).toBe(422);
+  expect((await app.as().unchecked.recordPlaybackEvents(view(id, { referrer: 5 })[0])).status).toBe(422);
 });
 
 test("the country is that of the header, from a trusted proxy only", async () => {
@@ -113,10 +113,7 @@ test("a hundred referrers of a day have sums of their own, all others one, whate
   for (let n = 0; n < 5; n++) await report(view(id, { referrer: "new.example" }));
   expect(plays((await details(`assets/${id}/analytics`)).referrers, "referrer")["new.example"]).toBe(5);
 
-  await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, {
-    admin: app.admin,
-    body: { delete_analytics_after_days: 1 },
-  });
+  await app.as({ admin: app.admin }).updateTenant(tenant.id, { delete_analytics_after_days: 1 });
   app.advance(3 * DAY);
   await app.runTask("delete-old-analytics");
   for (const table of ["analytics_origins", "analytics_referrers"])
@@ -170,7 +167,7 @@ test("who watches now: by video, of half a minute and of five, with the minutes 
   app.advance(3 * HOUR);
   await app.runTask("prune-views");
   expect(await app.opened.app.db.all(sql`SELECT * FROM analytics_minutes`)).toEqual([]);
-  await app.call("DELETE", `/api/v1/assets/${two.id}`, { admin: app.admin });
+  await app.as({ admin: app.admin }).deleteAsset(two.id);
   expect((await watching()).all).toEqual([0, 0]);
 });
 
@@ -179,8 +176,11 @@ test("plays of many assets are read at once, without those of other tenants", as
   const theirs = await film(app, (await app.tenant()).id);
   for (const id of [one.id, theirs.id]) await report(view(id));
   await app.runTask("record-views");
-  const query = `/api/v1/analytics/plays?ids=${one.id},${theirs.id},987654`;
-  expect((await app.call("GET", query, { key })).body).toEqual([{ asset_id: one.id, play_count: 1 }]);
-  expect((await app.call("GET", query, { admin: app.admin })).body).toHaveLength(2);
-  expect((await app.call("GET", "/api/v1/analytics/plays?ids=0", { key })).status).toBe(422);
+  expect((await app.as(key).listPlayCounts({ ids: `${one.id},${theirs.id},987654` })).body).toEqual([
+    { asset_id: one.id, play_count: 1 },
+  ]);
+  expect(
+    (await app.as({ admin: app.admin }).listPlayCounts({ ids: `${one.id},${theirs.id},987654` })).body,
+  ).toHaveLength(2);
+  expect((await app.as(key).listPlayCounts({ ids: "0" })).status).toBe(422);
 });

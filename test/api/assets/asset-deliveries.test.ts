@@ -13,8 +13,7 @@ beforeAll(async () => {
   return app.close;
 });
 const path = (id: number, query = "") => `/api/v1/assets/${id}/deliveries${query}`;
-const endpoint = async (own: string) =>
-  (await app.call("POST", "/api/v1/webhooks", { key: own, body: { url: "https://example.com/hook" } })).body;
+const endpoint = async (own: string) => (await app.as(own).createWebhook({ url: "https://example.com/hook" })).body;
 const names = (list: { body: { event: string }[] }) => list.body.map(({ event }) => event);
 
 test("lists what was sent about one asset, over all endpoints, newest event first", async () => {
@@ -22,15 +21,15 @@ test("lists what was sent about one asset, over all endpoints, newest event firs
   const second = await endpoint(key);
   const { asset } = await uploaded(app, key);
   const { asset: other } = await uploaded(app, key);
-  await app.call("PUT", `/api/v1/assets/${asset.id}/tracks`, { key, body: { kind: "chapter", cues: [] } });
-  const all = await app.call("GET", path(asset.id), { key });
+  await app.as(key).setTrackByPut(asset.id, { kind: "chapter", cues: [] });
+  const all = await app.as(key).listAssetDeliveries(asset.id);
   expect(names(all)).toEqual([
     ...Array(2).fill("video.track.ready"),
     ...Array(2).fill("video.job.queued"),
     ...Array(2).fill("video.upload.completed"),
   ]);
-  expect(new Set(all.body.map((one: any) => one.endpoint_id))).toEqual(new Set([first.id, second.id]));
-  expect(names(await app.call("GET", path(other.id), { key }))).not.toContain("video.track.ready");
+  expect(new Set(all.body.map((one) => one.endpoint_id))).toEqual(new Set([first.id, second.id]));
+  expect(names(await app.as(key).listAssetDeliveries(other.id))).not.toContain("video.track.ready");
 
   // The same list page by page.
   const collected = [];
@@ -41,10 +40,10 @@ test("lists what was sent about one asset, over all endpoints, newest event firs
     next = /<([^>]+)>; rel="next"/.exec(page.headers.get("link") ?? "")?.[1];
   }
   expect(collected).toEqual(all.body);
-  expect((await app.call("GET", path(asset.id, "?status=failed"), { key })).body).toEqual([]);
-  expect((await app.call("GET", path(asset.id, "?status=pending"), { key })).body).toHaveLength(6);
-  await app.call("DELETE", `/api/v1/webhooks/${first.id}`, { key });
-  expect((await app.call("GET", path(asset.id), { key })).body).toHaveLength(3);
+  expect((await app.as(key).listAssetDeliveries(asset.id, { status: "failed" })).body).toEqual([]);
+  expect((await app.as(key).listAssetDeliveries(asset.id, { status: "pending" })).body).toHaveLength(6);
+  await app.as(key).deleteWebhook(first.id);
+  expect((await app.as(key).listAssetDeliveries(asset.id)).body).toHaveLength(3);
 });
 
 test("refuses what is not a list of this asset", async () => {
@@ -57,7 +56,7 @@ test("refuses what is not a list of this asset", async () => {
   for (const at of [path(asset.id), path(987_654_321)])
     expectError(await app.call("GET", at, { key: theirs }), 404, "not_found");
   const reader = await app.key(tenant.id, ["assets:read"]);
-  expectError(await app.call("GET", path(asset.id), { key: reader }), 403, "forbidden_scope");
+  expectError(await app.as(reader).listAssetDeliveries(asset.id), 403, "forbidden_scope");
 });
 
 test("reads only the rows of its page, through an index", async () => {

@@ -186,8 +186,8 @@ test("refuses unknown orders, foreign cursors and sorted searches", async () => 
     "limit=0",
   ])
     expectError(await app.call("GET", `/api/v1/assets?${query}`, { key }), 422, "validation_failed");
-  expectError(await app.call("GET", "/api/v1/assets?sort=title", { admin: app.admin }), 422, "validation_failed");
-  expectError(await app.call("GET", "/api/v1/assets/pages?limit=501", { key }), 422, "validation_failed");
+  expectError(await app.as({ admin: app.admin }).listAssets({ sort: "title" }), 422, "validation_failed");
+  expectError(await app.as(key).listAssetPages({ limit: 501 }), 422, "validation_failed");
 });
 
 test("each order reads only its index, from where the page begins", async () => {

@@ -32,7 +32,7 @@ describe("an asset", () => {
     const plain = await change("PUT", { description: null, collection_id: 77 });
     expect(plain.body).toMatchObject({ title: "Crème brûlée", description: null, collection_id: null });
     expect((await change("PATCH", {})).body.title).toBe("Crème brûlée");
-    expect((await app.call("GET", at(asset.id), { key })).body.title).toBe("Crème brûlée");
+    expect((await app.as(key).getAsset(asset.id)).body.title).toBe("Crème brûlée");
     for (const bad of [
       { title: " " },
       { title: 5 },
@@ -51,26 +51,26 @@ describe("an asset", () => {
     const kept = await readyAsset(app, key);
     const before = await objects();
     const { asset } = await readyAsset(app, key);
-    const [full] = (await app.call("GET", "/api/v1/tenants", { key })).body;
+    const [full] = (await app.as(key).listTenants()).body;
     await app.newEvents();
-    expect((await app.call("DELETE", at(asset.id), { key })).status).toBe(204);
+    expect((await app.as(key).deleteAsset(asset.id)).status).toBe(204);
     expect(await app.newEvents()).toMatchObject([
       { type: "video.asset.deleted", data: { asset_id: String(asset.id), external_id: asset.external_id } },
     ]);
     expect(await objects()).toEqual(before);
-    const [left] = (await app.call("GET", "/api/v1/tenants", { key })).body;
+    const [left] = (await app.as(key).listTenants()).body;
     expect(left.storage_bytes).toBe(full.storage_bytes / 2);
     for (const method of ["GET", "DELETE"])
       expectError(await app.call(method, at(asset.id), { key }), 404, "not_found");
-    expectError(await app.call("GET", `/api/v1/playback/${asset.external_id}`, { key }), 404, "not_found");
+    expectError(await app.as(key).getPlayback(asset.external_id), 404, "not_found");
     expect((await app.call("GET", `/media/${asset.external_id}/master.m3u8`)).status).toBe(404);
-    expect((await app.call("GET", at(kept.asset.id), { key })).status).toBe(200);
+    expect((await app.as(key).getAsset(kept.asset.id)).status).toBe(200);
   });
 
   test("deleted during its encode leaves its worker without a job", async () => {
     const { asset } = await uploaded(app, key);
     const { body: contract } = await next(app);
-    await app.call("DELETE", at(asset.id), { key });
+    await app.as(key).deleteAsset(asset.id);
     for (const name of ["heartbeat", "complete", "fail", "release"] as const)
       expect((await callback(app, contract, name)).status).toBe(404);
     expect((await next(app)).status).toBe(204);
@@ -86,7 +86,7 @@ describe("an asset", () => {
       lease: contract.lease.token,
       body: { paths: [path] },
     });
-    await app.call("DELETE", at(asset.id), { key });
+    await app.as(key).deleteAsset(asset.id);
     const [{ url, method, headers }] = signed.body;
     expectError(await app.call(method, url, { headers, raw: "late" }), 403, "address_revoked");
     app.advance(2 * 120_000);
@@ -99,7 +99,7 @@ describe("tags", () => {
   test("are merged and removed with any key of the tenant, and the whole map is returned", async () => {
     const { asset } = await uploaded(app, key, { tags: { a: 1 } });
     const reader = await app.key(asset.tenant_id, ["billing:write"]);
-    const patch = (body: unknown) => app.call("PATCH", at(asset.id, "/tags"), { key: reader, body });
+    const patch = (body: unknown) => app.as(reader).unchecked.updateTags(asset.id, body);
     expect((await patch({ b: "zwei", c: true, "d/e ü": 0.5 })).body).toEqual({
       a: 1,
       b: "zwei",
@@ -107,18 +107,17 @@ describe("tags", () => {
       "d/e ü": 0.5,
     });
     expect((await patch({ a: null, b: "2", nothing: null })).body).toEqual({ b: "2", c: true, "d/e ü": 0.5 });
-    const remove = (name: string) =>
-      app.call("DELETE", at(asset.id, `/tags/${encodeURIComponent(name)}`), { key: reader });
+    const remove = (name: string) => app.as(reader).deleteTag(asset.id, name);
     expect([(await remove("d/e ü")).body, (await remove("never there")).body]).toEqual([
       { b: "2", c: true },
       { b: "2", c: true },
     ]);
-    expect((await app.call("GET", at(asset.id), { key })).body.tags).toEqual({ b: "2", c: true });
+    expect((await app.as(key).getAsset(asset.id)).body.tags).toEqual({ b: "2", c: true });
   });
 
   test("are limited: a request beyond a limit changes nothing", async () => {
     const { asset } = await uploaded(app, key);
-    const patch = (body: unknown) => app.call("PATCH", at(asset.id, "/tags"), { key, body });
+    const patch = (body: unknown) => app.as(key).unchecked.updateTags(asset.id, body);
     const many = (count: number, prefix = "k") =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`${prefix}${index}`, index]));
     expect(Object.keys((await patch(many(100))).body)).toHaveLength(100);
@@ -142,13 +141,13 @@ test("a key that clients resolve within the path removes no asset", async () => 
   const { asset } = await uploaded(app, key);
   for (const segment of ["..", "%2e%2e", ".%2E"])
     expectError(await app.call("DELETE", at(asset.id, `/tags/${segment}`), { key }), 404, "not_found");
-  expect((await app.call("GET", at(asset.id), { key })).status).toBe(200);
+  expect((await app.as(key).getAsset(asset.id)).status).toBe(200);
 });
 
 test("the original source can be downloaded for five minutes", async () => {
   const bytes = "not really a video";
   const { asset } = await uploaded(app, key, { bytes, filename: 'Ferien "Süd" 1.mp4', content_type: "video/mp4" });
-  const { body } = await app.call("GET", at(asset.id, "/download"), { key });
+  const { body } = await app.as(key).getDownload(asset.id);
   expect(body).toMatchObject({
     method: "GET",
     filename: 'Ferien "Süd" 1.mp4',
@@ -168,9 +167,6 @@ test("the original source can be downloaded for five minutes", async () => {
   expect((await app.call("GET", body.url, { headers: { range: "bytes=4-9" } })).text).toBe("really");
   app.advance(301_000);
   expectError(await app.call("GET", body.url), 403, "address_expired");
-  const pending = await app.call("POST", "/api/v1/uploads/initiate", {
-    key,
-    body: { filename: "x.mp4", bytes_expected: 1 },
-  });
-  expectError(await app.call("GET", at(pending.body.asset_id, "/download"), { key }), 404, "not_found");
+  const pending = await app.as(key).initiateUpload({ filename: "x.mp4", bytes_expected: 1 });
+  expectError(await app.as(key).getDownload(pending.body.asset_id), 404, "not_found");
 });

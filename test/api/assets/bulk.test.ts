@@ -11,9 +11,7 @@ beforeEach(async () => {
   tenantId = (await app.tenant()).id;
   key = await app.key(tenantId);
 });
-
-const at = (id: number) => `/api/v1/assets/${id}`;
-const get = async (id: number) => (await app.call("GET", at(id), { key })).body;
+const get = async (id: number) => (await app.as(key).getAsset(id)).body;
 const bulk = (body: Record<string, unknown>, as: { key?: string; admin?: string } = { key }, headers = {}) =>
   app.call("POST", "/api/v1/assets/bulk", { ...as, body, headers });
 
@@ -34,10 +32,7 @@ describe("a bulk change", () => {
     const [a = 0, b = 0] = await drafts(2);
     const [foreign = 0] = await drafts(1, (await app.tenant()).id);
     const collection = (
-      await app.call("POST", "/api/v1/collections", {
-        key,
-        body: { tenant_id: tenantId, collection: { name: "C", slug: "c" } },
-      })
+      await app.as(key).createCollection({ tenant_id: tenantId, collection: { name: "C", slug: "c" } })
     ).body;
     const missing = [foreign, 999_999].map((id) => ({ id, code: "not_found", message: "No such asset." }));
     const ids = [b, foreign, a, 999_999, b];
@@ -51,14 +46,14 @@ describe("a bulk change", () => {
       expect([status, body]).toEqual([200, { applied: [b, a], errors: missing }]);
       for (const id of [a, b]) expect((await get(id))[field]).toEqual(value);
     }
-    expect((await app.call("GET", "/api/v1/collections", { key })).body[0].asset_count).toBe(2);
+    expect((await app.as(key).listCollections()).body[0].asset_count).toBe(2);
     // The collection of another tenant counts as none, as everywhere.
     expect((await bulk({ ids: [a], action: "move", collection_id: 77 })).body.applied).toEqual([a]);
     expect((await get(a)).collection_id).toBeNull();
     await app.newEvents();
     expect((await bulk({ ids, action: "delete" })).body).toEqual({ applied: [b, a], errors: missing });
     expect((await app.newEvents()).map(({ type }) => type)).toEqual(["video.asset.deleted", "video.asset.deleted"]);
-    const other = (await app.call("GET", at(foreign), { admin: app.admin })).body;
+    const other = (await app.as({ admin: app.admin }).getAsset(foreign)).body;
     expect([other.tags, other.playback_policy]).toEqual([{}, "signed"]);
   });
 
@@ -114,7 +109,7 @@ describe("a bulk change", () => {
   test("is one audit entry, for a key too", async () => {
     const ids = await drafts(30);
     await bulk({ ids: [999_999, ...ids], action: "policy", playback_policy: "public" });
-    const entries = (await app.call("GET", `/api/v1/admin/audit?tenant_id=${tenantId}`, { admin: app.admin })).body;
+    const entries = (await app.as({ admin: app.admin }).listAuditEntries({ tenant_id: tenantId })).body;
     const [entry, ...others] = entries.filter((one: { route: string }) => one.route === "/api/v1/assets/bulk");
     expect(entry).toMatchObject({ actor: "key", fields: ["ids", "action", "playback_policy"] });
     expect(others).toEqual([]);
@@ -130,7 +125,7 @@ describe("a bulk change", () => {
     let answered = 0;
     for (; !isDone; answered++) {
       const body = { video_asset: { title: `T${answered}` } };
-      expect((await app.call("PATCH", at(other), { admin: app.admin, body })).status).toBe(200);
+      expect((await app.as({ admin: app.admin }).updateAsset(other, body)).status).toBe(200);
     }
     expect((await deletion).body).toEqual({ applied: ids, errors: [] });
     // Far more than one at the end.

@@ -23,7 +23,7 @@ const made = async (slug: string, fields: Record<string, unknown> = {}) => {
 };
 const change = (id: number, collection: unknown, method = "PATCH") =>
   app.call(method, `${path}/${id}`, { key, body: { collection } });
-const one = async (id: number) => (await app.call("GET", `${path}/${id}`, { key })).body;
+const one = async (id: number) => (await app.as(key).getCollection(id)).body;
 
 describe("a collection", () => {
   test("is created, read, changed by PATCH and PUT, and deleted, without events", async () => {
@@ -60,7 +60,7 @@ describe("a collection", () => {
     const put = await change(first.body.id, { name: "F", slug: "f", position: 7, parent_id: null }, "PUT");
     expect(put.body).toMatchObject({ name: "F", slug: "f", position: 7, parent_id: null, description: "Süd" });
     expect((await change(first.body.id, { slug: "f" })).status).toBe(200);
-    const gone = await app.call("DELETE", `${path}/${first.body.id}`, { key });
+    const gone = await app.as(key).deleteCollection(first.body.id);
     expect([gone.status, gone.text]).toEqual([204, ""]);
     for (const method of ["GET", "DELETE"])
       expectError(await app.call(method, `${path}/${first.body.id}`, { key }), 404, "not_found");
@@ -69,20 +69,18 @@ describe("a collection", () => {
 
   test("requires a tenant_id from every caller", async () => {
     const body = { collection: { name: "A", slug: "a" } };
-    expectError(await app.call("POST", path, { admin: app.admin, body }), 422, "parameter_missing");
-    expectError(await app.call("POST", path, { key, body }), 422, "parameter_missing");
-    const answer = await app.call("POST", path, { admin: app.admin, body: { ...body, tenant_id: tenant.id } });
+    expectError(await app.as({ admin: app.admin }).unchecked.createCollection(body), 422, "parameter_missing");
+    expectError(await app.as(key).unchecked.createCollection(body), 422, "parameter_missing");
+    const answer = await app.as({ admin: app.admin }).createCollection({ ...body, tenant_id: tenant.id });
     expect([answer.status, answer.body.tenant_id]).toEqual([201, tenant.id]);
-    expectError(await app.call("POST", path, { admin: app.admin, body: { ...body, tenant_id: 99 } }), 404, "not_found");
+    expectError(await app.as({ admin: app.admin }).createCollection({ ...body, tenant_id: 99 }), 404, "not_found");
   });
 
   test("is created once with an Idempotency-Key", async () => {
     const ask = () =>
-      app.call("POST", path, {
-        key,
-        body: { tenant_id: tenant.id, collection: { name: "A", slug: "a" } },
-        headers: { "idempotency-key": "1" },
-      });
+      app
+        .as({ key, headers: { "idempotency-key": "1" } })
+        .createCollection({ tenant_id: tenant.id, collection: { name: "A", slug: "a" } });
     const first = await ask();
     const again = await ask();
     expect([again.status, again.body, again.headers.get("idempotent-replayed")]).toEqual([201, first.body, "true"]);
@@ -114,7 +112,7 @@ describe("a collection", () => {
     ["a parent that does not exist", { name: "x", slug: "x", parent_id: 999 }, "validation_failed"],
   ])("with %s is refused", async ([, collection, code]) => {
     expectError(await post(collection), 422, code);
-    expect((await app.call("GET", path, { key })).body).toEqual([]);
+    expect((await app.as(key).listCollections()).body).toEqual([]);
   });
 });
 
@@ -145,7 +143,7 @@ describe("the hierarchy", () => {
     const deep = await made("deep", { parent_id: late.id });
     const foreign = await app.key((await app.tenant()).id);
     await post({ name: "x", slug: "x" }, { key: foreign }, tenant.id + 1);
-    const tree = await app.call("GET", `${path}/tree`, { key: await app.key(tenant.id, ["billing:write"]) });
+    const tree = await app.as(await app.key(tenant.id, ["billing:write"])).getCollectionTree();
     expect(tree.headers.get("content-type")).toMatch(/^application\/json/);
     expect(tree.body).toEqual([
       { ...first, children: [] },
@@ -161,12 +159,8 @@ describe("the hierarchy", () => {
       (await app.call("GET", `${path}/tree${query}`, { admin: app.admin })).body.map((each: any) => each.slug);
     expect(await slugs("")).toEqual(["x", "first", "root"]);
     expect(await slugs(`?tenant_id=${tenant.id}`)).toEqual(["first", "root"]);
-    expect((await app.call("DELETE", `${path}/${root.id}`, { key })).status).toBe(204);
-    expect((await app.call("GET", `${path}/tree`, { key })).body.map((each: any) => each.slug)).toEqual([
-      "early",
-      "first",
-      "late",
-    ]);
+    expect((await app.as(key).deleteCollection(root.id)).status).toBe(204);
+    expect((await app.as(key).getCollectionTree()).body.map((each) => each.slug)).toEqual(["early", "first", "late"]);
   });
 
   test("may be very deep: it is returned, and a cycle at its end is still detected", async () => {
@@ -177,7 +171,7 @@ describe("the hierarchy", () => {
         insert into collections (id, tenant_id, parent_id, name, slug, created_at, updated_at)
         select i, ${tenant.id}, nullif(i - 1, 0), 'c' || i, 'c' || i, 1, 1 from n`),
     );
-    const { status, text } = await app.call("GET", `${path}/tree`, { key, headers: {} });
+    const { status, text } = await app.as({ key, headers: {} }).getCollectionTree();
     expect([status, text.split('"children":[').length - 1, text.slice(-depth * 2)]).toEqual([
       200,
       depth,
@@ -206,7 +200,7 @@ describe("the limits of a tenant's collections", () => {
       return { first, last: first + count - 1 };
     });
   const create = (slug: string, fields: Record<string, unknown> = {}) =>
-    app.call("POST", path, { key, body: { tenant_id: tenant.id, collection: { name: slug, slug, ...fields } } });
+    app.as(key).createCollection({ tenant_id: tenant.id, collection: { name: slug, slug, ...fields } });
   const clear = () => app.opened.app.write(async (tx) => tx.run(sql`delete from collections`));
 
   test("are 32 levels, for new and for moved ones", async () => {
@@ -227,7 +221,7 @@ describe("the limits of a tenant's collections", () => {
     const { first } = await insert(9_999, { isChain: false });
     expect((await create("last")).status).toBe(201);
     expectError(await create("one-more"), 422, "collection_limit_reached");
-    expect((await app.call("DELETE", `${path}/${first}`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteCollection(first)).status).toBe(204);
     expect((await create("one-more")).status).toBe(201);
     await clear();
   });
@@ -254,7 +248,7 @@ describe("the list", () => {
     }
     expect(slugs).toEqual(["a", "b", "c", "d", "e"]);
     for (const cursor of ["x", "aWQ6Mg", "aWQ6MToyOjM6NA"])
-      expectError(await app.call("GET", `${path}?cursor=${cursor}`, { key }), 422, "validation_failed", cursor);
+      expectError(await app.as(key).listCollections({ cursor }), 422, "validation_failed", cursor);
   });
 });
 
@@ -268,7 +262,7 @@ describe("assets in a collection", () => {
     expect(asset.collection_id).toBe(id);
     expect((await uploaded(app, key, { collection_id: theirs })).asset.collection_id).toBe(null);
     const patch = async (collection_id: unknown) =>
-      (await app.call("PATCH", `/api/v1/assets/${asset.id}`, { key, body: { video_asset: { collection_id } } })).body;
+      (await app.as(key).unchecked.updateAsset(asset.id, { video_asset: { collection_id } })).body;
     const counts = async () => [(await one(id)).asset_count, (await one(there.id)).asset_count];
     expect(await counts()).toEqual([1, 0]);
     expect((await patch(there.id)).collection_id).toBe(there.id);
@@ -279,9 +273,9 @@ describe("assets in a collection", () => {
       expect([(await patch(none)).collection_id, await counts()]).toEqual([null, [0, 0]]);
     }
     await patch(id);
-    const listed = await app.call("GET", `/api/v1/assets?collection_id=${id}`, { key });
-    expect(listed.body.map((each: any) => each.id)).toEqual([asset.id]);
-    await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
+    const listed = await app.as(key).listAssets({ collection_id: id });
+    expect(listed.body.map((each) => each.id)).toEqual([asset.id]);
+    await app.as(key).deleteAsset(asset.id);
     expect(await counts()).toEqual([0, 0]);
   });
 
@@ -296,7 +290,7 @@ describe("assets in a collection", () => {
         select ${tenant.id}, 'vid_' || i, 't', iif(i = 1, ${other}, ${id}), 'pending', 'draft', 'signed', 'k', 1, 1 from n`),
     );
     expect((await one(id)).asset_count).toBe(99_999);
-    const deleted = app.call("DELETE", `${path}/${id}`, { key });
+    const deleted = app.as(key).deleteCollection(id);
     let done = false;
     void deleted.then(() => {
       done = true;
@@ -304,15 +298,15 @@ describe("assets in a collection", () => {
     let reads = 0;
     for (; !done; reads++) {
       await turn();
-      const { status, body } = await app.call("GET", `${path}/${id}`, { key });
+      const { status, body } = await app.as(key).getCollection(id);
       // Until it commits, no change is visible.
       if (status !== 404) expect([status, body.asset_count]).toEqual([200, 99_999]);
     }
     expect((await deleted).status).toBe(204);
     // The event loop kept running: iterations are counted, because their duration depends on the machine.
     expect(reads).toBeGreaterThan(300);
-    expect((await app.call("GET", `/api/v1/assets?collection_id=${id}&limit=1`, { key })).body).toEqual([]);
-    expect((await app.call("GET", `/api/v1/assets?collection_id=${other}`, { key })).body).toHaveLength(1);
-    expect((await app.call("GET", "/api/v1/assets?limit=1", { key })).body[0].collection_id).toBe(null);
+    expect((await app.as(key).listAssets({ collection_id: id, limit: 1 })).body).toEqual([]);
+    expect((await app.as(key).listAssets({ collection_id: other })).body).toHaveLength(1);
+    expect((await app.as(key).listAssets({ limit: 1 })).body[0].collection_id).toBe(null);
   });
 });

@@ -24,15 +24,11 @@ const required = (fields: Record<string, unknown> = {}) => ({
 });
 const create = (fields: Record<string, unknown> = {}, options: Record<string, unknown> = {}) =>
   app.call("POST", path, { key, body: { tenant_id: tenant.id, video_asset: required(fields) }, ...options });
-const at = (id: number, rest = "") => `${path}/${id}${rest}`;
 const types = async () => (await app.newEvents()).map((event) => event.type);
 
 describe("a registered asset", () => {
   test("is as declared, has a job, and a contract without a lease", async () => {
-    const folder = await app.call("POST", "/api/v1/collections", {
-      key,
-      body: { tenant_id: tenant.id, collection: { name: "A", slug: "a" } },
-    });
+    const folder = await app.as(key).createCollection({ tenant_id: tenant.id, collection: { name: "A", slug: "a" } });
     const more = {
       description: "Süd",
       collection_id: folder.body.id,
@@ -63,7 +59,7 @@ describe("a registered asset", () => {
         data: { job_id: transcoding_job.id, asset_id: String(asset.id) },
       },
     ]);
-    expect((await app.call("GET", at(asset.id), { key })).body).toEqual(asset);
+    expect((await app.as(key).getAsset(asset.id)).body).toEqual(asset);
   });
 
   test("is encoded by its job like any other, from the source in storage", async () => {
@@ -76,10 +72,10 @@ describe("a registered asset", () => {
     // A worker rejects a source of another size, so a wrong declared size must be replaced.
     expect(contract.source.bytes).toBe(first.source_bytes);
     expect((await app.call("GET", contract.source.url)).text).toBe("not really a video");
-    expect((await app.call("GET", at(asset.id), { key })).body.playback_status).toBe("processing");
+    expect((await app.as(key).getAsset(asset.id)).body.playback_status).toBe("processing");
     const paths = await putArtifacts(app, contract);
     expect((await callback(app, contract, "complete", paths)).status).toBe(200);
-    expect((await app.call("GET", at(asset.id), { key })).body).toMatchObject({
+    expect((await app.as(key).getAsset(asset.id)).body).toMatchObject({
       playback_status: "ready",
       input_status: "uploaded",
     });
@@ -87,7 +83,7 @@ describe("a registered asset", () => {
   });
 
   test("counts the bytes in storage, whatever was declared", async () => {
-    const held = async () => (await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes;
+    const held = async () => (await app.as(key).listTenants()).body[0].storage_bytes;
     const { asset: first } = await uploaded(app, key);
     const told = async (source_bytes: number, storage_bytes: number, fields = {}) => {
       const before = await held();
@@ -112,56 +108,52 @@ describe("a registered asset", () => {
     do contract = (await next(app)).body;
     while (contract && contract.job.asset_id !== later.id);
     expect(contract.source.bytes).toBe(30);
-    expect((await app.call("GET", at(later.id), { key })).body).toMatchObject({ source_bytes: 30, storage_bytes: 35 });
+    expect((await app.as(key).getAsset(later.id)).body).toMatchObject({ source_bytes: 30, storage_bytes: 35 });
     expect((await held()) - before).toBe(30);
   });
 
   test("whose source exceeds the plan's bytes is refused, whatever size was declared", async () => {
-    await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "free" } });
+    await app.as({ admin: app.admin }).updateTenant(tenant.id, { plan_name: "free" });
     const room = { source_bytes: 0, storage_bytes: 4_999_999_990 };
     expect((await create({ ...room, source_key: `tenants/${tenant.id}/sources/none.mp4` })).status).toBe(201);
     const source_key = `tenants/${tenant.id}/sources/held.mp4`;
     await app.opened.app.objects?.put(source_key, Buffer.from("x".repeat(18)));
     expectError(await create({ source_key, source_bytes: 0, storage_bytes: 0 }), 403, "quota_exceeded");
-    expect((await app.call("GET", path, { key })).body).toHaveLength(1);
+    expect((await app.as(key).listAssets()).body).toHaveLength(1);
   });
 
   test("counts bytes that arrive at a pending upload's URL after the registration, once the upload has ended", async () => {
     const body = { filename: "a.mp4", bytes_expected: 18 };
-    const { asset_id, upload_url, upload_headers } = (await app.call("POST", "/api/v1/uploads/initiate", { key, body }))
-      .body;
-    const source_key = (await app.call("GET", at(asset_id), { key })).body.source_key;
+    const { asset_id, upload_url, upload_headers } = (await app.as(key).initiateUpload(body)).body;
+    const source_key = (await app.as(key).getAsset(asset_id)).body.source_key;
     const { asset } = (await create({ source_key, source_bytes: 0, storage_bytes: 0 })).body;
     expect((await app.call("PUT", upload_url, { raw: "x".repeat(18), headers: upload_headers })).status).toBe(200);
     app.advance(2 * 86_400_000);
     await app.runTask("expire-uploads");
-    expect((await app.call("GET", at(asset.id), { key })).body).toMatchObject({ source_bytes: 18, storage_bytes: 18 });
-    expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes).toBe(18);
+    expect((await app.as(key).getAsset(asset.id)).body).toMatchObject({ source_bytes: 18, storage_bytes: 18 });
+    expect((await app.as(key).listTenants()).body[0].storage_bytes).toBe(18);
   });
 
   test("takes over the source of a pending upload: it is counted once, and outlives the upload", async () => {
-    const begin = await app.call("POST", "/api/v1/uploads/initiate", {
-      key,
-      body: { filename: "a.mp4", bytes_expected: 18 },
-    });
+    const begin = await app.as(key).initiateUpload({ filename: "a.mp4", bytes_expected: 18 });
     const { id, asset_id, upload_url, upload_headers } = begin.body;
-    const source_key = (await app.call("GET", at(asset_id), { key })).body.source_key;
+    const source_key = (await app.as(key).getAsset(asset_id)).body.source_key;
     const put = () => app.call("PUT", upload_url, { raw: "x".repeat(18), headers: upload_headers });
     expect((await put()).status).toBe(200);
     const { asset } = (await create({ source_key, source_bytes: 0, storage_bytes: 0 })).body;
     expectError(await put(), 403, "address_revoked");
     const complete = { key, body: { bytes_received: 18 } };
     expectError(await app.call("POST", `/api/v1/uploads/${id}/complete`, complete), 409, "upload_conflict");
-    expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes).toBe(18);
+    expect((await app.as(key).listTenants()).body[0].storage_bytes).toBe(18);
     app.advance(2 * 86_400_000);
     await app.runTask("expire-uploads");
     await app.runTask("sweep-objects");
     const objects = async () => (await app.opened.app.objects?.list(""))?.objects.map((one) => one.key);
     expect(await objects()).toEqual([source_key]);
     // No one else keeps the bytes after they are no longer counted.
-    await app.call("DELETE", at(asset.id), { key });
+    await app.as(key).deleteAsset(asset.id);
     expect(await objects()).toEqual([]);
-    expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes).toBe(0);
+    expect((await app.as(key).listTenants()).body[0].storage_bytes).toBe(0);
   });
 
   test.for(
@@ -175,7 +167,7 @@ describe("a registered asset", () => {
 
   test("that is ready plays the media next to its manifest, also during a re-encode, and these are kept", async () => {
     const { asset: first } = await readyAsset(app, key, { playback_policy: "public" });
-    const { manifest_path } = (await app.call("GET", at(first.id), { key })).body;
+    const { manifest_path } = (await app.as(key).getAsset(first.id)).body;
     const fields = { playback_status: "ready", playback_policy: "public", manifest_path, source_key: first.source_key };
     const { asset } = (await create(fields)).body;
     expect(asset).toMatchObject({ manifest_path, ready_at: expect.any(String) });
@@ -185,7 +177,7 @@ describe("a registered asset", () => {
     expect(await plays(asset.id)).toBe(200);
     await callback(app, contract, "complete", await putArtifacts(app, contract));
     expect([await plays(asset.id), await plays(first.id)]).toEqual([200, 200]);
-    await app.call("DELETE", at(asset.id), { key });
+    await app.as(key).deleteAsset(asset.id);
     expect([await plays(asset.id), await plays(first.id)]).toEqual([404, 200]);
   });
 
@@ -193,11 +185,11 @@ describe("a registered asset", () => {
     const { asset: first } = await uploaded(app, key);
     const { asset } = (await create({ source_key: first.source_key })).body;
     const objects = async () => (await app.opened.app.objects?.list(""))?.objects.map((one) => one.key);
-    await app.call("DELETE", at(first.id), { key });
+    await app.as(key).deleteAsset(first.id);
     app.advance(300_000);
     await app.runTask("sweep-objects");
     expect(await objects()).toEqual([first.source_key]);
-    await app.call("DELETE", at(asset.id), { key });
+    await app.as(key).deleteAsset(asset.id);
     expect(await objects()).toEqual([]);
   });
 
@@ -206,9 +198,9 @@ describe("a registered asset", () => {
     const answer = await create({ provider: "external_serve", manifest_url, playback_status: "ready" });
     expect([answer.status, answer.body.transcoding_job, answer.body.worker_contract]).toEqual([201, null, null]);
     expect(await types()).toEqual([]);
-    const playback = await app.call("GET", `/api/v1/playback/${answer.body.asset.id}`, { key });
+    const playback = await app.as(key).getPlayback(answer.body.asset.id);
     expect(playback.body.hls_url).toBe(manifest_url);
-    expectError(await app.call("POST", at(answer.body.asset.id, "/retry"), { key }), 409, "asset_conflict");
+    expectError(await app.as(key).retryAsset(answer.body.asset.id), 409, "asset_conflict");
     for (const bad of [undefined, null, "http://cdn.example/a", "ftp://x", "x", "https://u:p@cdn.example/", 5])
       expectError(
         await create({ provider: "external_serve", manifest_url: bad }),
@@ -233,8 +225,8 @@ describe("a registered asset", () => {
     for (const source_key of opaque) {
       const { status, body } = await create({ ...outside, source_key });
       expect([status, body.asset?.source_key], source_key).toEqual([201, source_key]);
-      expectError(await app.call("GET", at(body.asset.id, "/download"), { key }), 404, "not_found", source_key);
-      expect((await app.call("DELETE", at(body.asset.id), { key })).status).toBe(204);
+      expectError(await app.as(key).getDownload(body.asset.id), 404, "not_found", source_key);
+      expect((await app.as(key).deleteAsset(body.asset.id)).status).toBe(204);
       app.advance(3_600_000);
       await app.runTask("sweep-objects");
     }
@@ -253,7 +245,7 @@ describe("a registered asset", () => {
     expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([201, "true"]);
     expect(again.body.asset).toEqual(made.body.asset);
     expect((await app.call("GET", again.body.worker_contract.source.url)).text).toBe("not really a video");
-    expect((await app.call("GET", path, { key })).body).toHaveLength(2);
+    expect((await app.as(key).listAssets()).body).toHaveLength(2);
   });
 
   test.for(
@@ -269,7 +261,7 @@ describe("a registered asset", () => {
   )("needs %s", async (field) => {
     expectError(await create({ [field]: undefined }), 422, "parameter_missing");
     expectError(await create({ [field]: {} }), 422, "parameter_missing");
-    expect((await app.call("GET", path, { key })).body).toEqual([]);
+    expect((await app.as(key).listAssets()).body).toEqual([]);
   });
 
   test.for<[string, unknown]>([
@@ -299,29 +291,25 @@ describe("a registered asset", () => {
   ])("is refused with the %s %j", async ([field, value]) => {
     expect(tenant.id).toBe(1);
     expectError(await create({ [field]: value }), 422, "validation_failed");
-    expect((await app.call("GET", path, { key })).body).toEqual([]);
+    expect((await app.as(key).listAssets()).body).toEqual([]);
     expect(await types()).toEqual([]);
   });
 
   test("is refused without its wrapper, for another tenant, with an existing id, and without storage", async () => {
     for (const video_asset of [undefined, null, [], "x"])
       expectError(
-        await app.call("POST", path, { key, body: { tenant_id: tenant.id, video_asset } }),
+        await app.as(key).unchecked.createAsset({ tenant_id: tenant.id, video_asset }),
         422,
         "parameter_missing",
       );
     const other = await app.tenant();
     for (const tenant_id of [other.id, 999])
-      expectError(
-        await app.call("POST", path, { key, body: { tenant_id, video_asset: required() } }),
-        404,
-        "not_found",
-      );
+      expectError(await app.as(key).createAsset({ tenant_id, video_asset: required() }), 404, "not_found");
     expect((await create({ external_id: "mine" })).status).toBe(201);
     expectError(await create({ external_id: "mine" }), 422, "validation_failed");
     const without = await testApp({ storage: "none" });
     const { id } = await without.tenant();
     const body = { tenant_id: id, video_asset: required() };
-    expectError(await without.call("POST", path, { admin: without.admin, body }), 503, "storage_not_configured");
+    expectError(await without.as({ admin: without.admin }).createAsset(body), 503, "storage_not_configured");
   });
 });

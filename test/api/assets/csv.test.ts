@@ -32,14 +32,11 @@ const made = async (fields: Record<string, unknown> = {}, as = key): Promise<any
   };
   const tenantId = as === key ? tenant.id : tenant.id + 1;
   const source_key = `tenants/${tenantId}/x`;
-  const answer = await app.call("POST", "/api/v1/assets", {
-    key: as,
-    body: { tenant_id: tenantId, video_asset: { ...video_asset, source_key } },
-  });
+  const answer = await app.as(as).createAsset({ tenant_id: tenantId, video_asset: { ...video_asset, source_key } });
   if (answer.status !== 201) throw new Error(answer.text);
   return answer.body.asset;
 };
-const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const asset = async (id: number) => (await app.as(key).getAsset(id)).body;
 const send = (csv: string | Uint8Array, { type = "text/csv", query = "", ...options }: Record<string, any> = {}) =>
   app.call("POST", `/api/v1/assets/import${query}`, {
     key,
@@ -146,7 +143,7 @@ describe("the import", () => {
     });
     expect(await asset(b.id)).toMatchObject({ title: "First", tags: { k: "v", l: "w" } });
     expect(await asset(c.id)).toMatchObject({ title: "Second", description: "two\r\nlines", tags: {} });
-    expect((await app.call("GET", `/api/v1/assets/${theirs.id}`, { admin: app.admin })).body.title).toBe("Old");
+    expect((await app.as({ admin: app.admin }).getAsset(theirs.id)).body.title).toBe("Old");
     expect(await app.newEvents()).toEqual([]);
     expect(readdirSync(app.opened.app.config.data_dir).filter((name) => name.startsWith("import"))).toEqual([]);
   });
@@ -208,8 +205,8 @@ describe("the import", () => {
     const { body } = await send("original_filename,title,tags\na.mp4,One,b=2\na.mp4,Two,c=3\na.mp4,Two,b=2\n");
     expect(body.applied.map((each: any) => each.changed)).toEqual([["title", "tags"], ["title", "tags"], []]);
     expect(await asset(id)).toMatchObject({ title: "Two", tags: { a: 1, b: "2", c: "3" }, description: null });
-    expect((await app.call("GET", "/api/v1/assets?q=Two", { key })).body).toHaveLength(1);
-    expect((await app.call("GET", "/api/v1/assets?q=Old", { key })).body).toEqual([]);
+    expect((await app.as(key).listAssets({ q: "Two" })).body).toHaveLength(1);
+    expect((await app.as(key).listAssets({ q: "Old" })).body).toEqual([]);
   });
 
   test.each([
@@ -313,8 +310,7 @@ describe("a round trip", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 5 }), async (records) => {
         // At the start: after a failure nothing else would delete them, and every smaller counterexample would fail too.
-        for (const { id } of (await app.call("GET", "/api/v1/assets", { key })).body)
-          await app.call("DELETE", `/api/v1/assets/${id}`, { key });
+        for (const { id } of (await app.as(key).listAssets()).body) await app.as(key).deleteAsset(id);
         const before: any[] = [];
         for (const [index, fields] of records.entries())
           before.push(await made({ ...fields, original_filename: `${before.length}-${index}.mp4` }));

@@ -15,11 +15,9 @@ beforeEach(async () => {
   tenantId = (await app.tenant()).id;
   key = await app.key(tenantId);
 });
-
-const at = (id: number, rest = "") => `/api/v1/assets/${id}${rest}`;
-const drop = (id: number, as = key) => app.call("DELETE", at(id, "/source"), { key: as });
-const get = async (id: number) => (await app.call("GET", at(id), { key })).body;
-const ownTenant = async () => (await app.call("GET", "/api/v1/tenants", { key })).body[0];
+const drop = (id: number, as = key) => app.as(as).deleteSource(id);
+const get = async (id: number) => (await app.as(key).getAsset(id)).body;
+const ownTenant = async () => (await app.as(key).listTenants()).body[0];
 const usage = async () => (await ownTenant()).storage_bytes;
 const isStored = async (name: string) => (await (app.opened.app.objects as SwitchingStore).head(name)) !== null;
 async function collect() {
@@ -52,27 +50,22 @@ test("the source of a ready asset is deleted, its bytes are freed, and the asset
   expect((await checkup(app)).of("missing").ok).toBe(true);
 
   expect((await app.call("GET", `/media/${asset.id}/master.m3u8`)).status).toBe(200);
-  expectError(await app.call("GET", at(asset.id, "/download"), { key }), 410, "source_deleted");
-  expectError(await app.call("POST", at(asset.id, "/retry"), { key }), 409, "asset_conflict");
-  const job = (await app.call("GET", `/api/v1/transcoding_jobs?asset_id=${asset.id}`, { key })).body[0];
-  expectError(
-    await app.call("POST", `/api/v1/transcoding_jobs/${job.id}/retry`, { admin: app.admin }),
-    409,
-    "job_conflict",
-  );
+  expectError(await app.as(key).getDownload(asset.id), 410, "source_deleted");
+  expectError(await app.as(key).retryAsset(asset.id), 409, "asset_conflict");
+  const job = (await app.as(key).listJobs({ asset_id: asset.id })).body[0];
+  expectError(await app.as({ admin: app.admin }).retryJob(job.id), 409, "job_conflict");
   const again = { body: { bytes_received: before.source_bytes }, key };
   expect((await app.call("POST", `/api/v1/uploads/${upload.id}/complete`, again)).status).toBe(200);
-  const duplicates = `/api/v1/assets/duplicates?filename=${before.original_filename}&bytes=${before.source_bytes}`;
-  expect((await app.call("GET", duplicates, { key })).body.duplicates).toMatchObject([{ asset_id: asset.id }]);
-  expect((await app.call("DELETE", at(asset.id), { key })).status).toBe(204);
+  expect(
+    (await app.as(key).listDuplicates({ filename: before.original_filename, bytes: before.source_bytes })).body
+      .duplicates,
+  ).toMatchObject([{ asset_id: asset.id }]);
+  expect((await app.as(key).deleteAsset(asset.id)).status).toBe(204);
   expect(await usage()).toBe(0);
 });
 
 test("a source that is still needed, or is not the asset's own, is kept", async () => {
-  const draft = await app.call("POST", "/api/v1/uploads/initiate", {
-    key,
-    body: { filename: "x.mp4", bytes_expected: 1 },
-  });
+  const draft = await app.as(key).initiateUpload({ filename: "x.mp4", bytes_expected: 1 });
   expectError(await drop(draft.body.asset_id), 409, "asset_conflict");
   const { asset: queued } = await uploaded(app, key);
   expectError(await drop(queued.id), 409, "asset_conflict");
@@ -102,7 +95,7 @@ test("a source that two assets share is deleted with the last one", async () => 
     storage_bytes: source_bytes,
     duration_seconds: 0,
   };
-  const second = await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: tenantId, video_asset } });
+  const second = await app.as(key).createAsset({ tenant_id: tenantId, video_asset });
   expect(second.status).toBe(201);
   expect((await drop(asset.id)).status).toBe(200);
   await collect();
@@ -147,9 +140,9 @@ test("a tenant's storage is divided into sources and what was encoded from them"
   expect(await divided()).toEqual([one.storage_bytes + two.storage_bytes, one.source_bytes + two.source_bytes]);
   await drop(one.id);
   expect(await divided()).toEqual([one.storage_bytes - one.source_bytes + two.storage_bytes, two.source_bytes]);
-  await app.call("DELETE", at(two.id), { key });
+  await app.as(key).deleteAsset(two.id);
   expect(await divided()).toEqual([one.storage_bytes - one.source_bytes, 0]);
-  await app.call("DELETE", at(one.id), { key });
+  await app.as(key).deleteAsset(one.id);
   expect(await divided()).toEqual([0, 0]);
 });
 
@@ -168,14 +161,11 @@ test("declared sizes beyond what a number can hold do not make a tenant unreadab
       original_filename: "a.mp4",
       source_key: `tenants/${tenantId}/sources/huge-${count}.mp4`,
     };
-    const { status, body } = await app.call("POST", "/api/v1/assets", {
-      key,
-      body: { tenant_id: tenantId, video_asset },
-    });
+    const { status, body } = await app.as(key).createAsset({ tenant_id: tenantId, video_asset });
     expect(status).toBe(201);
     made.push(body.asset.id);
   }
   expect((await ownTenant()).source_bytes).toBe(most);
-  for (const id of made) await app.call("DELETE", at(id), { key });
+  for (const id of made) await app.as(key).deleteAsset(id);
   expect((await ownTenant()).source_bytes).toBe(0);
 });

@@ -96,10 +96,10 @@ test("a client that disconnects leaves the queue", async () => {
       VODBOX_TRANSLATE_TIMEOUT_SECONDS: "60",
     },
   });
-  const { admin, call, base } = server;
-  const tenant = (await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "a", slug: "a" } })).body;
+  const { admin, as, call, base } = server;
+  const tenant = (await as({ admin }).createTenant({ name: "a", slug: "a" })).body;
   const body = { tenant_id: tenant.id, scopes: ["assets:write", "assets:read"] };
-  const key = (await call("POST", "/api/v1/api_keys", { admin, body })).body.token;
+  const key = (await as({ admin }).createApiKey(body)).body.token;
   const path = await trackOf(call, key);
   const { perOwner, waitingPerOwner } = EXPENSIVE.translate;
   const requests = Array.from({ length: perOwner + waitingPerOwner }, () => {

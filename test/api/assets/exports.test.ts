@@ -5,7 +5,6 @@ import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { readyAsset } from "#test/support/flow.ts";
 
-const path = "/api/v1/assets/graph_export";
 let app: TestApp;
 let tenant: { id: number; slug: string };
 let key: string;
@@ -27,15 +26,12 @@ const external = async (fields: Record<string, unknown>) => {
     manifest_url: "https://cdn.example/a.m3u8",
     ...fields,
   };
-  return (await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: tenant.id, video_asset } })).body.asset;
+  return (await app.as(key).createAsset({ tenant_id: tenant.id, video_asset })).body.asset;
 };
 
 describe("the graph export", () => {
   test("has everything to play an asset elsewhere, and no credentials", async () => {
-    const folder = await app.call("POST", "/api/v1/collections", {
-      key,
-      body: { tenant_id: tenant.id, collection: { name: "F", slug: "f" } },
-    });
+    const folder = await app.as(key).createCollection({ tenant_id: tenant.id, collection: { name: "F", slug: "f" } });
     const { asset } = await readyAsset(app, key, { title: "One", tags: { a: 1 }, collection_id: folder.body.id });
     const common = { tenantId: tenant.id, assetId: asset.id, createdAt: 1, updatedAt: 1 };
     await app.opened.app.write(async (tx) => {
@@ -48,8 +44,8 @@ describe("the graph export", () => {
       const cues = [{ start_ms: 5, payload: { title: "Start" } }];
       await tx.insert(tracks).values({ ...common, kind: "chapter", name: "main", status: "ready", cues });
     });
-    const { body: now } = await app.call("GET", `/api/v1/assets/${asset.id}`, { key });
-    const answer = await app.call("GET", path, { key: await app.key(tenant.id, ["assets:read"]) });
+    const { body: now } = await app.as(key).getAsset(asset.id);
+    const answer = await app.as(await app.key(tenant.id, ["assets:read"])).exportGraph();
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({
       schema_version: 1,
@@ -104,7 +100,7 @@ describe("the graph export", () => {
     // From before these were refused.
     const { id } = await external({});
     await app.opened.app.write((tx) => tx.update(assets).set({ playbackPolicy: "signed" }).where(eq(assets.id, id)));
-    const [signed, open] = (await app.call("GET", path, { key })).body.assets;
+    const [signed, open] = (await app.as(key).exportGraph()).body.assets;
     expect([open.manifest_url, open.delivery]).toEqual([
       "https://cdn.example/a.m3u8",
       { policy: "public", auth: "none" },
@@ -115,14 +111,14 @@ describe("the graph export", () => {
   test("is for one tenant, which the admin token must name", async () => {
     await external({});
     const other = await app.tenant();
-    expect((await app.call("GET", path, { key: await app.key(other.id) })).body).toMatchObject({
+    expect((await app.as(await app.key(other.id)).exportGraph()).body).toMatchObject({
       tenant: other.slug,
       assets: [],
     });
-    expectError(await app.call("GET", path, { admin: app.admin }), 422, "parameter_missing");
-    expectError(await app.call("GET", `${path}?tenant_id=99`, { admin: app.admin }), 404, "not_found");
-    expectError(await app.call("GET", `${path}?tenant_id=${other.id}`, { key }), 404, "not_found");
-    expect((await app.call("GET", `${path}?tenant_id=${tenant.id}`, { admin: app.admin })).body.assets).toHaveLength(1);
+    expectError(await app.as({ admin: app.admin }).exportGraph(), 422, "parameter_missing");
+    expectError(await app.as({ admin: app.admin }).exportGraph({ tenant_id: 99 }), 404, "not_found");
+    expectError(await app.as(key).exportGraph({ tenant_id: other.id }), 404, "not_found");
+    expect((await app.as({ admin: app.admin }).exportGraph({ tenant_id: tenant.id })).body.assets).toHaveLength(1);
   });
 
   test("has every asset once, over all its pages", async () => {
@@ -133,7 +129,7 @@ describe("the graph export", () => {
           created_at, updated_at)
         select ${tenant.id}, 'vid_' || i, 't' || i, 'pending', 'draft', 'signed', 'k', 1, 1 from n`),
     );
-    const { body } = await app.call("GET", path, { key });
-    expect(body.assets.map((each: any) => each.title)).toEqual(Array.from({ length: 105 }, (_, i) => `t${105 - i}`));
+    const { body } = await app.as(key).exportGraph();
+    expect(body.assets.map((each) => each.title)).toEqual(Array.from({ length: 105 }, (_, i) => `t${105 - i}`));
   });
 });

@@ -45,18 +45,11 @@ beforeAll(async () => {
   }));
 });
 afterAll(() => app.close());
-
-const at = (id: number) => `/api/v1/assets/${id}`;
-const get = (id: number) => app.call("GET", at(id), { key });
+const get = (id: number) => app.as(key).getAsset(id);
 const put = (id: number, type: string, raw: Uint8Array, as = key) =>
-  app.call("PUT", `${at(id)}/poster`, {
-    key: as,
-    raw: raw as Uint8Array<ArrayBuffer>,
-    headers: { "content-type": type },
-  });
-const frame = (id: number, time_seconds: unknown) =>
-  app.call("PUT", `${at(id)}/poster`, { key, body: { time_seconds } });
-const automatic = (id: number) => app.call("DELETE", `${at(id)}/poster`, { key });
+  app.as({ key: as, headers: { "content-type": type } }).setPoster(id, raw as Uint8Array<ArrayBuffer>);
+const frame = (id: number, time_seconds: unknown) => app.as(key).unchecked.setPoster(id, { time_seconds });
+const automatic = (id: number) => app.as(key).deletePoster(id);
 
 async function media(id: number, file: string) {
   const response = await app.opened.server.fetch(new Request(`http://vodbox.test/media/${id}/${file}`));
@@ -139,7 +132,7 @@ describe("a poster", () => {
       expect((await frame(film.id, time)).status, String(time)).toBe(422);
     expectError(await frame(sound.id, 1), 422, "invalid_image");
     const body = { filename: "x.mp4", bytes_expected: 1 };
-    const { asset_id: draft } = (await app.call("POST", "/api/v1/uploads/initiate", { key, body })).body;
+    const { asset_id: draft } = (await app.as(key).initiateUpload(body)).body;
     expectError(await frame(draft, 0), 422, "asset_not_ready");
     expect(await shown(film.id)).toEqual(["640,360", WHITE]);
     await automatic(film.id);
@@ -164,7 +157,7 @@ describe("a poster", () => {
       ["a header", "image/png", png.subarray(0, 40)],
       ["a RIFF without an image", "image/webp", Buffer.concat([webp.subarray(0, 12), Buffer.alloc(100)])],
     ] as const)
-      expect([what, (await put(film.id, type, bytes)).body.code]).toEqual([what, "invalid_image"]);
+      expect([what, (await put(film.id, type, bytes)).error.code]).toEqual([what, "invalid_image"]);
     for (const type of ["image/gif", "image/svg+xml", "text/plain", "video/mp4"])
       expectError(await put(film.id, type, png), 415, "unsupported_media_type");
     expectError(await put(film.id, "image/png", Buffer.alloc(10 * MIB + 1)), 413, "payload_too_large");
@@ -177,7 +170,7 @@ describe("a poster", () => {
     const png = await image("png", "red", "64x64");
     const other = await app.key((await app.tenant()).id);
     expectError(await put(film.id, "image/png", png, other), 404, "not_found");
-    expectError(await app.call("DELETE", `${at(film.id)}/poster`, { key: other }), 404, "not_found");
+    expectError(await app.as(other).deletePoster(film.id), 404, "not_found");
     const reader = await app.key(tenantId, ["assets:read"]);
     expect((await put(film.id, "image/png", png, reader)).status).toBe(403);
   });
@@ -200,10 +193,7 @@ describe("a poster", () => {
   test("sent while its asset is deleted leaves nothing", async () => {
     const png = await image("png", "blue", "64x64");
     const { asset } = await readyAsset(app, key);
-    const [sent, deleted] = await Promise.all([
-      put(asset.id, "image/png", png),
-      app.call("DELETE", at(asset.id), { key }),
-    ]);
+    const [sent, deleted] = await Promise.all([put(asset.id, "image/png", png), app.as(key).deleteAsset(asset.id)]);
     expect([[200, 404].includes(sent.status), deleted.status]).toEqual([true, 204]);
     // Longer than an object may wait for its row.
     app.advance(3_700_000);
@@ -223,17 +213,17 @@ describe("a poster", () => {
       provider: "external_serve",
       manifest_url: "https://cdn.example.com/a.m3u8",
     };
-    const external = await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: tenantId, video_asset } });
+    const external = await app.as(key).createAsset({ tenant_id: tenantId, video_asset });
     const png = await image("png", "blue", "64x64");
     expectError(await put(external.body.asset.id, "image/png", png), 409, "asset_conflict");
-    expectError(await app.call("DELETE", `${at(external.body.asset.id)}/source`, { key }), 409, "asset_conflict");
+    expectError(await app.as(key).deleteSource(external.body.asset.id), 409, "asset_conflict");
   });
 
   test("is deleted with its asset", async () => {
     const { asset } = await readyAsset(app, key);
     await put(asset.id, "image/png", await image("png", "blue", "64x64"));
     expect((await stored(asset.id)).some((name) => name.includes("/poster/"))).toBe(true);
-    await app.call("DELETE", at(asset.id), { key });
+    await app.as(key).deleteAsset(asset.id);
     expect(await stored(asset.id)).toEqual([]);
   });
 

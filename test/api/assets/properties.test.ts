@@ -39,18 +39,17 @@ describe("tags", () => {
         const { asset } = await uploaded(app, key);
         const model = new Map<string, unknown>();
         for (const step of steps) {
-          const at = `/api/v1/assets/${asset.id}/tags`;
           let answer: { status: number; body: unknown };
           if ("merge" in step) {
             for (const [tag, to] of Object.entries(step.merge)) to === null ? model.delete(tag) : model.set(tag, to);
-            answer = await app.call("PATCH", at, { key, body: step.merge });
+            answer = await app.as(key).updateTags(asset.id, step.merge);
           } else {
             model.delete(step.remove);
-            answer = await app.call("DELETE", `${at}/${encodeURIComponent(step.remove)}`, { key });
+            answer = await app.as(key).deleteTag(asset.id, step.remove);
           }
           expect([answer.status, answer.body]).toEqual([200, Object.fromEntries(model)]);
         }
-        const stored = await app.call("GET", `/api/v1/assets/${asset.id}`, { key });
+        const stored = await app.as(key).getAsset(asset.id);
         expect(stored.body.tags).toEqual(Object.fromEntries(model));
       }),
       { numRuns: 60 },
@@ -64,7 +63,7 @@ test.each(RESERVED_TAGS)("a tag named %s is refused, not dropped", async (reserv
   const raw = `{"other":2,"${reserved}":"x"}`;
   const answer = await app.call("PATCH", `/api/v1/assets/${asset.id}/tags`, { key, raw, headers });
   expectError(answer, 422, "validation_failed");
-  expect((await app.call("GET", `/api/v1/assets/${asset.id}`, { key })).body.tags).toEqual({ kept: 1 });
+  expect((await app.as(key).getAsset(asset.id)).body.tags).toEqual({ kept: 1 });
 });
 
 describe("cursors", () => {
@@ -79,15 +78,9 @@ describe("cursors", () => {
         async (records) => {
           for (const [index, { position, name: given }] of records.entries()) {
             const slug = `c-${++slugs}`;
-            await app.call("POST", "/api/v1/collections", {
-              key: mine,
-              body: { tenant_id: owner.id, collection: { name: given, slug, position } },
-            });
+            await app.as(mine).createCollection({ tenant_id: owner.id, collection: { name: given, slug, position } });
             const cues = [{ start_ms: index, payload: {} }];
-            await app.call("PUT", `/api/v1/assets/${asset.id}/tracks`, {
-              key: mine,
-              body: { kind: "scene", name: given, position, cues },
-            });
+            await app.as(mine).setTrackByPut(asset.id, { kind: "scene", name: given, position, cues });
           }
         },
       ),

@@ -19,10 +19,10 @@ beforeEach(async () => {
 });
 const madeCollection = async (name: string, slug: string) => {
   const body = { tenant_id: tenant.id, collection: { name, slug } };
-  return (await app.call("POST", "/api/v1/collections", { key, body })).body;
+  return (await app.as(key).createCollection(body)).body;
 };
 const patch = async (body: unknown, id = collection.id) => {
-  const answer = await app.call("PATCH", `/api/v1/collections/${id}`, { key, body });
+  const answer = await app.as(key).unchecked.updateCollection(id, body);
   expect(answer.status, answer.text).toBe(200);
   return answer.body;
 };
@@ -48,7 +48,7 @@ describe("a collection", () => {
     expectError(await open(first.feed_url), 410, "collection_withdrawn");
     expect((await open(`/oembed?url=${encodeURIComponent(first.public_url)}`)).status).toBe(410);
     expect((await patch({ collection: { is_public: true } })).public_url).toBe(first.public_url);
-    await app.call("DELETE", `/api/v1/collections/${collection.id}`, { key });
+    await app.as(key).deleteCollection(collection.id);
     for (const url of all) expect([url, (await open(url)).status]).toEqual([url, 404]);
   });
 
@@ -59,13 +59,12 @@ describe("a collection", () => {
     [{ is_public: "yes" }, "validation_failed"],
     [{ collection: { is_public: null } }, "validation_failed"],
   ])("is not changed by %j", async (body, code) => {
-    expectError(await app.call("PATCH", `/api/v1/collections/${collection.id}`, { key, body }), 422, code);
+    expectError(await app.as(key).unchecked.updateCollection(collection.id, body), 422, code);
   });
 
   test("is not another tenant's to publish, and an unknown or hostile code is 404", async () => {
     const other = await app.key((await app.tenant({ slug: "other" })).id);
-    const path = `/api/v1/collections/${collection.id}`;
-    expectError(await app.call("PATCH", path, { key: other, body: { is_public: true } }), 404, "not_found");
+    expectError(await app.as(other).unchecked.updateCollection(collection.id, { is_public: true }), 404, "not_found");
     for (const code of ["x", "A".repeat(22), "A".repeat(4000), "%00"])
       for (const url of [`/c/${code}`, `/embed/c/${code}`, `/c/${code}/feed.xml`])
         expect([url.slice(0, 20), (await open(url)).status]).toEqual([url.slice(0, 20), 404]);
@@ -87,10 +86,7 @@ describe("the page of a collection", () => {
     expect(text).toContain(`href="/watch/${shown.external_id}"`);
     expect(text).toContain("1 video<");
     expect((await open(feed_url)).text).not.toMatch(/Signed|Draft|Elsewhere/);
-    await app.call("PATCH", `/api/v1/assets/${shown.id}`, {
-      key,
-      body: { video_asset: { playback_policy: "signed" } },
-    });
+    await app.as(key).updateAsset(shown.id, { video_asset: { playback_policy: "signed" } });
     for (const url of [public_url, embed_url, `${public_url}?q=needle`]) expect(titlesOf(await open(url))).toEqual([]);
     expect((await open(feed_url)).text).not.toContain("Shown");
   });
@@ -186,7 +182,7 @@ describe("the page of a collection", () => {
   test("is 403 while its tenant is suspended", async () => {
     const { public_url, feed_url } = await publish();
     const body = { status: "suspended" };
-    await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body });
+    await app.as({ admin: app.admin }).updateTenant(tenant.id, body);
     for (const url of [public_url, feed_url]) expect((await open(url)).status).toBe(403);
   });
 });
@@ -206,7 +202,7 @@ describe("the feed of a collection", () => {
     expect([text("title", item), text("description", item), text("guid", item)]).toEqual([
       ...["Episode", "What it is about", shown.external_id],
     ]);
-    const { ready_at } = (await app.call("GET", `/api/v1/assets/${shown.id}`, { key })).body;
+    const { ready_at } = (await app.as(key).getAsset(shown.id)).body;
     expect(text("pubDate", item)).toBe(new Date(ready_at).toUTCString());
     const enclosure = item?.children.find(({ name }) => name === "enclosure")?.attributes;
     expect(Number(enclosure?.get("length"))).toBeGreaterThan(0);
@@ -214,11 +210,11 @@ describe("the feed of a collection", () => {
     expect([file.status, file.headers.get("content-type")]).toEqual([200, enclosure?.get("type")]);
     const etag = answer.headers.get("etag") ?? "";
     expect((await app.call("GET", feed_url, { headers: { "if-none-match": etag } })).status).toBe(304);
-    await app.call("POST", `/api/v1/assets/${shown.id}/static_renditions`, { key, body: { name: "highest" } });
+    await app.as(key).createStaticRendition(shown.id, { name: "highest" });
     // Its media cannot be joined to a file.
     expect((await open(feed_url)).text).not.toContain("video/mp4");
     const whole = await filmAsset(app, key, await film(), { collection_id: collection.id, playback_policy: "public" });
-    await app.call("POST", `/api/v1/assets/${whole.id}/static_renditions`, { key, body: { name: "highest" } });
+    await app.as(key).createStaticRendition(whole.id, { name: "highest" });
     const [, mp4, length] =
       /<enclosure url="([^"]+\/static\/highest\.mp4)" length="(\d+)" type="video\/mp4"\/>/.exec(
         (await open(feed_url)).text,

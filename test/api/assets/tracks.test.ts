@@ -99,12 +99,12 @@ describe("a track", () => {
   test("of another asset of the same tenant is not found below this one", async () => {
     const { body } = await write({ kind: "index", cues });
     const { asset } = await uploaded(app, key);
-    expectError(await app.call("GET", `/api/v1/assets/${asset.id}/tracks/${body.id}`, { key }), 404, "not_found");
+    expectError(await app.as(key).getTrack(asset.id, body.id), 404, "not_found");
   });
 
   test("is deleted with its asset", async () => {
     const { body } = await write({ kind: "index", cues });
-    await app.call("DELETE", `/api/v1/assets/${body.asset_id}`, { key });
+    await app.as(key).deleteAsset(body.asset_id);
     expectError(await app.call("GET", at, { key }), 404, "not_found");
   });
 
@@ -251,7 +251,7 @@ describe("the tracks of an asset", () => {
   test("are deleted with it, however many there are from before", async () => {
     const { asset } = await uploaded(app, key);
     await insertTracks(app, asset.id, { count: 500, kind: "chapter", cues: cues });
-    expect((await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteAsset(asset.id)).status).toBe(204);
     const rows = (table: string) =>
       app.opened.app.db.all(sql`select 1 from ${sql.raw(table)} where asset_id = ${asset.id}`);
     for (const table of ["tracks", "search_queue", "search_sections"]) expect(await rows(table)).toEqual([]);

@@ -46,7 +46,7 @@ async function clip(id: number, start_seconds: number, end_seconds: number, mode
 }
 
 const trim = (id: number, start_seconds: number, end_seconds: number, mode: "instant" | "exact") =>
-  app.call("POST", `/api/v1/assets/${id}/trim`, { key, body: { start_seconds, end_seconds, mode } });
+  app.as(key).trimAsset(id, { start_seconds, end_seconds, mode });
 
 type Heard = { marks: readonly number[]; tracks: readonly (readonly [name: string, marks: readonly number[]])[] };
 
@@ -56,7 +56,7 @@ const expectInSync = (id: number, { from, to, tracks }: { from: number; to: numb
 
 /** When the flashes and beeps of an asset are, in HLS and in DASH. Its own audio is the first track, and complete. */
 async function expectMarks(id: number, { marks, tracks: wanted }: Heard) {
-  const { body: playback } = await app.call("GET", `/api/v1/playback/${id}`, { key });
+  const { body: playback } = await app.as(key).getPlayback(id);
   const tracks = wanted.map(([name]) => name);
   const found: Record<string, readonly number[]> = {};
   const hls = await downloaded(app, playback.hls_url);
@@ -92,8 +92,8 @@ test("an asset that is trimmed exactly, and then at once, keeps its tracks in sy
   await add(id, "One", 0);
   await add(id, "Gone", 0);
   expect((await trim(id, 1.2, 11.2, "exact")).status).toBe(202);
-  const gone = (await app.call("GET", `/api/v1/assets/${id}/audio_tracks`, { key })).body.at(-1);
-  expect((await app.call("DELETE", `/api/v1/assets/${id}/audio_tracks/${gone.id}`, { key })).status).toBe(204);
+  const gone = (await app.as(key).listAudioTracks(id)).body.at(-1);
+  expect((await app.as(key).deleteAudioTrack(id, gone?.id)).status).toBe(204);
   expect(await workOnce(app)).toBe("completed");
   await add(id, "Two", 1.2, 11.2);
   expect((await trim(id, 2.8, 10, "instant")).status).toBe(200);
@@ -110,14 +110,13 @@ test("a join has the tracks of its parts at their places, also those of clips, a
   const plain = await newFilm();
   const cut = await clip(dubbed.id, 3.32, 9.84, "exact");
   const asset_ids = [cut, plain, dubbed, cut].map(({ id }) => id);
-  const { status, text, body } = await app.call("POST", "/api/v1/assets/join", { key, body: { asset_ids } });
+  const { status, text, body } = await app.as(key).joinAssets({ asset_ids });
   expect(status, text).toBe(201);
   // Its media are its own by now.
-  const track = (await app.call("GET", `/api/v1/assets/${cut.id}/audio_tracks`, { key })).body.at(-1);
-  await app.call("PATCH", `/api/v1/assets/${cut.id}/audio_tracks/${track.id}`, { key, body: { name: "Renamed" } });
+  const track = (await app.as(key).listAudioTracks(cut.id)).body.at(-1);
+  await app.as(key).updateAudioTrack(cut.id, track?.id, { name: "Renamed" });
   expect(await workOnce(app)).toBe("completed");
-  for (const { id } of [cut, plain, dubbed])
-    expect((await app.call("DELETE", `/api/v1/assets/${id}`, { key })).status).toBe(204);
+  for (const { id } of [cut, plain, dubbed]) expect((await app.as(key).deleteAsset(id)).status).toBe(204);
   app.advance(2 * 3_600_000);
   await app.runTask("sweep-objects");
   const length = 6.52;

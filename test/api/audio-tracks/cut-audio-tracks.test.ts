@@ -37,9 +37,7 @@ type Track = {
   bytes: number;
 };
 const added = async (id: number): Promise<Track[]> =>
-  (await app.call("GET", `/api/v1/assets/${id}/audio_tracks`, { key })).body.filter(
-    (one: Track) => one.source === "upload",
-  );
+  (await app.as(key).listAudioTracks(id)).body.filter((one: Track) => one.source === "upload");
 const read = async (url: string) => {
   const response = await app.opened.server.fetch(new Request(url));
   return { status: response.status, bytes: Buffer.from(await response.arrayBuffer()) };
@@ -123,7 +121,7 @@ test("a clip keeps the tracks with label, role and default, cut to its range, al
   const tracks = await added(clip.id);
   expect(tracks).toMatchObject(LABELS);
   for (const { bytes } of tracks) expect(bytes).toBeLessThan(first?.bytes ?? 0);
-  const { storage_bytes: held } = (await app.call("GET", `/api/v1/assets/${clip.id}`, { key })).body;
+  const { storage_bytes: held } = (await app.as(key).getAsset(clip.id)).body;
   expect(held).toBeGreaterThan(tracks.reduce((sum, { bytes }) => sum + bytes, 0));
 
   const { line, seconds, offset, starts, segments } = await playlistOf(clip.external_id, "Deutsch");
@@ -137,7 +135,7 @@ test("a clip keeps the tracks with label, role and default, cut to its range, al
   const again = await clipOf(app, key, clip.id, 4, 8);
   expect(await added(again.id)).toMatchObject(LABELS);
   expect((await playlistOf(again.external_id, "Deutsch")).offset).toBeCloseTo(8, 3);
-  expect((await app.call("DELETE", `/api/v1/assets/${parent.id}`, { key })).status).toBeLessThan(300);
+  expect((await app.as(key).deleteAsset(parent.id)).status).toBeLessThan(300);
   expect((await read(segments[0] as string)).status).toBe(200);
 });
 
@@ -160,28 +158,24 @@ test("a trim cuts the tracks with the video, and frees what they had before", as
 
 test("a static file has the track that players begin with, also an added one", async () => {
   const asset = await dubbed();
-  const statics = `/api/v1/assets/${asset.id}/static_renditions`;
   for (const name of ["audio-only", "highest"])
-    expect((await app.call("POST", statics, { key, body: { name } })).status).toBeLessThan(300);
+    expect((await app.as(key).createStaticRendition(asset.id, { name })).status).toBeLessThan(300);
   const file = async (name: string) =>
     (await read(`http://vodbox.test/media/${asset.external_id}/static/${name}`)).bytes;
   const own = await file("audio.m4a");
   expect((await file("highest.mp4")).length).toBeGreaterThan(own.length);
   const [dub] = await added(asset.id);
   // Its own audio is the same; the file follows the track's media, which are cut by a trim.
-  expect(
-    (await app.call("POST", `/api/v1/assets/${asset.id}/trim`, { key, body: { start_seconds: 0, end_seconds: 4 } }))
-      .status,
-  ).toBe(200);
+  expect((await app.as(key).trimAsset(asset.id, { start_seconds: 0, end_seconds: 4 })).status).toBe(200);
   expect((await file("audio.m4a")).length).toBeLessThan(own.length);
-  expect((await app.call("DELETE", `/api/v1/assets/${asset.id}/audio_tracks/${dub?.id}`, { key })).status).toBe(204);
+  expect((await app.as(key).deleteAudioTrack(asset.id, dub?.id)).status).toBe(204);
   expect((await file("audio.m4a")).length).toBeGreaterThan(1000);
 });
 
 test("a trimmed asset that is encoded again has its tracks where they were, with silence around them", async () => {
   const asset = await dubbed();
   const trim = { start_seconds: 4, end_seconds: 12 };
-  expect((await app.call("POST", `/api/v1/assets/${asset.id}/trim`, { key, body: trim })).status).toBe(200);
+  expect((await app.as(key).trimAsset(asset.id, trim)).status).toBe(200);
   const whole = await encodedAgain(app, key, asset.id, files);
   expect(await added(asset.id)).toMatchObject(LABELS);
   const rounded = async (externalId: string) => {
@@ -218,7 +212,7 @@ test("a new track and a trim by a job exclude each other: each would be at the t
   const job = await fail({ clips: 2 });
   expect((await add()).status).toBe(201);
   expectError(await post("retry"), 409, "asset_conflict");
-  const retried = await app.call("POST", `/api/v1/transcoding_jobs/${job}/retry`, { admin: app.admin });
+  const retried = await app.as({ admin: app.admin }).retryJob(job);
   expectError(retried, 409, "job_conflict");
   expectError(await post("trim", exact), 422, "clip_not_possible");
   await fail({});
@@ -318,27 +312,26 @@ test("a trim at once keeps whole segments, and with these what a track has in th
           .where(eq(audioTracks.id, id));
   });
   const trim = (start_seconds: number, end_seconds: number) =>
-    app.call("POST", `/api/v1/assets/${asset.id}/trim`, { key, body: { start_seconds, end_seconds } });
+    app.as(key).trimAsset(asset.id, { start_seconds, end_seconds });
   expectError(await trim(9, 11), 422, "clip_not_possible");
   expect((await trim(2, 3)).status).toBe(200);
 });
 
 test("a join has one track of each language and role, and begins with none that is silent in a part", async () => {
   const [first, second] = [await dubbed(), await dubbed()];
-  const tracks = (id: number) => `/api/v1/assets/${id}/audio_tracks`;
   const [dub, described] = await added(second.id);
-  await app.call("PATCH", `${tracks(second.id)}/${dub?.id}`, { key, body: { name: "German" } });
-  const join = (...asset_ids: number[]) => app.call("POST", "/api/v1/assets/join", { key, body: { asset_ids } });
+  await app.as(key).updateAudioTrack(second.id, dub?.id, { name: "German" });
+  const join = (...asset_ids: number[]) => app.as(key).joinAssets({ asset_ids });
   const { status, body, text } = await join(first.id, second.id);
   expect([status, await added(body.id)], text).toMatchObject([201, LABELS]);
   const bytes = (await added(first.id)).reduce((sum, one) => sum + one.bytes, 0);
   const joined = (await added(body.id)).reduce((sum, one) => sum + one.bytes, 0);
   expect(Math.abs(joined / bytes - 2)).toBeLessThan(0.1);
-  expect((await app.call("GET", `/api/v1/assets/${body.id}`, { key })).body.storage_bytes).toBe(joined);
+  expect((await app.as(key).getAsset(body.id)).body.storage_bytes).toBe(joined);
 
   // Another role, another language, and none.
-  await app.call("PATCH", `${tracks(second.id)}/${dub?.id}`, { key, body: { role: "commentary" } });
-  await app.call("PATCH", `${tracks(second.id)}/${described?.id}`, { key, body: { language: "fr" } });
+  await app.as(key).updateAudioTrack(second.id, dub?.id, { role: "commentary" });
+  await app.as(key).updateAudioTrack(second.id, described?.id, { language: "fr" });
   const plain = await filmAsset(app, key, files);
   const mixed = await join(plain.id, first.id, second.id);
   const labels = (await added(mixed.body.id)).map(({ name, role, language, is_default }) => [

@@ -24,7 +24,7 @@ beforeAll(async () => {
   const tenant = await app.tenant();
   key = await app.key(tenant.id);
   const body = { player: { allow_download: true } };
-  const { status } = await app.call("PATCH", `/api/v1/admin/tenants/${tenant.slug}`, { admin: app.admin, body });
+  const { status } = await app.as({ admin: app.admin }).updateTenant(tenant.slug, body);
   expect(status).toBe(200);
   return app.close;
 });
@@ -34,7 +34,7 @@ async function encoded(...audio: string[]): Promise<{ id: number; external_id: s
   await ffmpeg(...marked("64x36", FPS, SECONDS), ...audio, ...fast, path);
   const { asset } = await uploaded(app, key, { bytes: readFileSync(path), playback_policy: "public" });
   while ((await workOnce(app)) !== null);
-  const { body } = await app.call("GET", `/api/v1/assets/${asset.id}`, { key });
+  const { body } = await app.as(key).getAsset(asset.id);
   expect(body.playback_status, JSON.stringify(body.error)).toBe("ready");
   return body;
 }
@@ -75,31 +75,30 @@ async function expectHeard({ status, bytes }: Read, earlier: number, name = "the
 /** The audio tracks of an asset that a job has completed. */
 async function tracksOf(id: number): Promise<{ source: string }[]> {
   expect(await workOnce(app)).toBe("completed");
-  return (await app.call("GET", `/api/v1/assets/${id}/audio_tracks`, { key })).body;
+  return (await app.as(key).listAudioTracks(id)).body;
 }
 
 test("the MP4 file and downloads have the default track, whichever that is", async () => {
   const asset = await encoded(...markedAudio(0, SECONDS));
-  const tracks = `/api/v1/assets/${asset.id}/audio_tracks`;
   const mp4 = `http://vodbox.test/media/${asset.external_id}/video.mp4`;
   const stored = await read(mp4);
   await expectHeard(stored, 0);
   const dub = await add(asset.id, EARLIER);
   expect((await read(mp4)).bytes.equals(stored.bytes)).toBe(true);
-  const choose = (id: number) => app.call("PATCH", `${tracks}/${id}`, { key, body: { is_default: true } });
+  const choose = (id: number) => app.as(key).updateAudioTrack(asset.id, id, { is_default: true });
   expect((await choose(dub.id)).status).toBe(200);
   await expectHeard(await read(mp4), EARLIER);
-  const [own] = (await app.call("GET", tracks, { key })).body;
+  const [own] = (await app.as(key).listAudioTracks(asset.id)).body;
   expect((await choose(own.id)).status).toBe(200);
   expect((await read(mp4)).bytes.equals(stored.bytes)).toBe(true);
   const { body: clip } = await createClip(app, key, asset.id, { start_seconds: 0, end_seconds: SECONDS });
   // What was removed is in no file any more.
-  expect((await app.call("DELETE", `${tracks}/${own.id}`, { key })).status).toBe(204);
+  expect((await app.as(key).deleteAudioTrack(asset.id, own.id)).status).toBe(204);
   await expectHeard(await read(mp4), EARLIER);
   const download = await read(`http://vodbox.test/embed/${asset.external_id}/download`);
   await expectHeard(download, EARLIER);
   expect(download.disposition).toMatch(/^attachment/);
-  const join = (...asset_ids: number[]) => app.call("POST", "/api/v1/assets/join", { key, body: { asset_ids } });
+  const join = (...asset_ids: number[]) => app.as(key).joinAssets({ asset_ids });
   const joined = await join(asset.id, asset.id);
   expect((await tracksOf(joined.body.id)).map(({ source }) => source)).toEqual(["upload"]);
   // Its audio would be heard again in one part.
@@ -110,7 +109,7 @@ test("files of a video without audio of its own have the track that was added", 
   const asset = await encoded();
   await add(asset.id, 0);
   const body = { name: "highest" };
-  expect((await app.call("POST", `/api/v1/assets/${asset.id}/static_renditions`, { key, body })).status).toBe(201);
+  expect((await app.as(key).createStaticRendition(asset.id, body)).status).toBe(201);
   for (const file of ["static/highest.mp4", "video.mp4"])
     await expectHeard(await read(`http://vodbox.test/media/${asset.external_id}/${file}`), 0, file);
 });

@@ -66,7 +66,7 @@ test("cues of its subtitles that are left out are in their warnings", async () =
   ];
   const done = await commit({ assets: [tinyAsset("", { subtitles })] });
   expect(done.status, done.text).toBe(200);
-  const { body } = await app.call("GET", `/api/v1/assets/${done.body.assets[0].id}/subtitles?include=content`, { key });
+  const { body } = await app.as(key).listSubtitles(done.body.assets[0].id, { include: "content" });
   const warnings = [{ code: "cues_skipped", count: 1, message: expect.stringMatching(/without duration \(line 1\)/) }];
   expect(body).toMatchObject([
     { language: "en", warnings, content: "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\nHello\n" },
@@ -138,13 +138,13 @@ test("a film that a client encoded plays, and leaves nothing when it is deleted"
   expect((await objects(app)).filter((name) => name.includes("/ingest/"))).toEqual([]);
   const held = (await app.opened.app.objects?.list(""))?.objects ?? [];
   expect(asset.storage_bytes).toBe(held.reduce((sum, { bytes }) => sum + bytes, 0));
-  const [usage] = (await app.call("GET", "/api/v1/tenants", { key })).body;
+  const [usage] = (await app.as(key).listTenants()).body;
   // Its tags and cues are in the database.
   const texts = sql`SELECT (SELECT octet_length(tags) FROM assets) + (SELECT coalesce(sum(octet_length(cues)), 0) FROM tracks) AS bytes`;
   const [{ bytes }] = (await app.opened.app.db.all(texts)) as [{ bytes: number }];
   expect(usage.storage_bytes).toBe(asset.storage_bytes + bytes);
 
-  const { body: playback } = await app.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { body: playback } = await app.as(key).getPlayback(asset.id);
   expect(await played(app, playback.hls_url)).toBe("");
   for (const url of [playback.dash_url, playback.thumbnail_url, playback.subtitles[0].url])
     expect((await app.opened.server.fetch(new Request(url))).status, url).toBe(200);
@@ -154,9 +154,9 @@ test("a film that a client encoded plays, and leaves nothing when it is deleted"
   const representation = /<Representation id="([^"]*)"/.exec(mpd)?.[1] as string;
   const init = new URL(base + template.replace("$RepresentationID$", representation), playback.dash_url);
   expect((await app.opened.server.fetch(new Request(init))).status, init.href).toBe(200);
-  const download = await app.call("GET", `/api/v1/assets/${asset.id}/download`, { key });
+  const download = await app.as(key).getDownload(asset.id);
   expect((await app.call("GET", download.body.url)).status).toBe(200);
-  const graph = (await app.call("GET", "/api/v1/assets/graph_export", { key })).body.assets[0];
+  const graph = (await app.as(key).exportGraph()).body.assets[0];
   expect(graph.hls.renditions[0]).toMatchObject({ width: 320, height: 180 });
   expect(graph.hls.renditions[0].playlist_path.startsWith(asset.manifest_path.replace("master.m3u8", ""))).toBe(true);
   const looked = await checkup(app);
@@ -166,13 +166,13 @@ test("a film that a client encoded plays, and leaves nothing when it is deleted"
   app.advance(24 * 3_600_000 + 1);
   await app.runTask("sweep-objects");
   await app.runTask("sweep-batches");
-  expect(await played(app, (await app.call("GET", `/api/v1/playback/${asset.id}`, { key })).body.hls_url)).toBe("");
+  expect(await played(app, (await app.as(key).getPlayback(asset.id)).body.hls_url)).toBe("");
   expect((await app.call("GET", path, { key })).body.status).toBe("committed");
   expect((await app.call("GET", `${path}/uploads`, { key })).body).toEqual([]);
   expectError(await ask("GET", ""), 401, "unauthorized", "a day after its end the token is over");
-  expect((await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
+  expect((await app.as(key).deleteAsset(asset.id)).status).toBe(204);
   expect(await objects(app)).toEqual([]);
-  expect((await app.call("GET", "/api/v1/tenants", { key })).body[0]).toMatchObject({
+  expect((await app.as(key).listTenants()).body[0]).toMatchObject({
     id: tenant.id,
     storage_bytes: 0,
   });
@@ -185,13 +185,13 @@ test("assets that share files have their own copies", async () => {
   const asset = (title: string) => tinyAsset("a/", { title, thumbnail_path: "poster.jpg", playback_policy: "public" });
   const { body } = await commit({ assets: [asset("One"), asset("Two")] });
   const [one, two] = body.assets;
-  await app.call("DELETE", `/api/v1/assets/${one.id}`, { key });
+  await app.as(key).deleteAsset(one.id);
   const get = async (file: string) =>
     (await app.opened.server.fetch(new Request(`http://vodbox.test/media/${two.external_id}/${file}`))).status;
   const version = two.manifest_path.split("/")[3];
   for (const file of ["master.m3u8", "thumbnail.jpg", `${version}/a/low/1.m4s`])
     expect(await get(file), file).toBe(200);
-  await app.call("DELETE", `/api/v1/assets/${two.id}`, { key });
+  await app.as(key).deleteAsset(two.id);
   expect(await objects(app)).toEqual([]);
 });
 
@@ -211,7 +211,7 @@ test("the token of one asset covers no other asset of its batch, and no source",
   await putAll({ ...tiny("a/"), ...tiny("b/"), "a/source.mp4": "the source" });
   const { body } = await commit({ assets: [tinyAsset("a/", { source_key: "a/source.mp4" }), tinyAsset("b/")] });
   const [asset] = body.assets;
-  const { body: playback } = await app.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { body: playback } = await app.as(key).getPlayback(asset.id);
   const version = asset.manifest_path.split("/")[3];
   const status = async (file: string) =>
     (await app.opened.server.fetch(new Request(new URL(`~${playback.token}/${version}/${file}`, playback.hls_url))))
@@ -228,7 +228,7 @@ test("ten concurrent commits create one set of assets and return one response", 
   const answers = await Promise.all(Array.from({ length: 10 }, () => commit({ assets: [tinyAsset()] })));
   expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
   expect(answers[0]?.status).toBe(200);
-  expect((await app.call("GET", "/api/v1/assets", { key })).body).toHaveLength(1);
+  expect((await app.as(key).listAssets()).body).toHaveLength(1);
   expect(await types(app)).toEqual(["video.asset.ready"]);
 });
 

@@ -7,7 +7,7 @@ test("batch uploads are limited by what open batches contain and expect", async 
   const app = await testApp();
   const tenant = await app.tenant();
   const key = await app.key(tenant.id);
-  await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "free" } });
+  await app.as({ admin: app.admin }).updateTenant(tenant.id, { plan_name: "free" });
   // Another tenant's batches do not count.
   const others = await leased(app, await app.key((await app.tenant()).id));
   expect((await others.want("big.m4s", "", { bytes_expected: 4_000_000_000 })).status).toBe(201);
@@ -24,7 +24,7 @@ test("batch uploads are limited by what open batches contain and expect", async 
   expect((await want(one, "a.m4s", 4_000_000_000)).status).toBe(201);
   expect((await want(two, "b.m4s", 1_000_000_000)).status).toBe(201);
   expectError(await want(two, "c.m4s", 1), 403, "quota_exceeded");
-  const [row] = (await app.call("GET", "/api/v1/usage/summary", { key })).body;
+  const [row] = (await app.as(key).getUsage()).body;
   expect(row.storage_bytes).toBe(0);
   // Aborted uploads, and an ended batch, release their bytes.
   expect((await one.ask("POST", "/cancel")).status).toBeLessThan(300);

@@ -36,7 +36,7 @@ test("a client's storyboard is checked with its images, and shown by players", a
   const asset = tinyAsset("", { storyboard_path: "storyboard.vtt", playback_policy: "public" });
   const committed = await batch.commit({ assets: [asset] });
   expect(committed.status, committed.text).toBe(200);
-  const { body: playback } = await app.call("GET", `/api/v1/playback/${committed.body.assets[0].id}`, { key });
+  const { body: playback } = await app.as(key).getPlayback(committed.body.assets[0].id);
   const shown = await app.call("GET", playback.storyboard_url);
   const sheet = new URL(/^(\S+)#xywh=0,0,160,90$/m.exec(shown.text)?.[1] as string, playback.storyboard_url);
   const picture = await app.call("GET", sheet.href);

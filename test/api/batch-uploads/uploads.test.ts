@@ -292,8 +292,7 @@ test("uploads are listed page by page", async () => {
 
 test("a repeated create returns the same token, which is in no table", async () => {
   const { app, key } = await begun();
-  const create = () =>
-    app.call("POST", "/api/v1/ingest_batches", { key, headers: { "idempotency-key": "once" }, body: { name: "A" } });
+  const create = () => app.as({ key, headers: { "idempotency-key": "once" } }).createBatch({ name: "A" });
   const first = await create();
   const second = await create();
   expect([second.status, second.body]).toEqual([201, first.body]);
@@ -308,27 +307,24 @@ test("a repeated create returns the same token, which is in no table", async () 
   const secret = /^bat_\d+_(.{32,})$/.exec(first.body.lease_token)?.[1];
   expect(secret).toBeDefined();
   expect(rows).not.toContain(secret);
-  const { body, text } = await app.call("GET", `/api/v1/ingest_batches/${first.body.id}`, { key });
+  const { body, text } = await app.as(key).getBatch(first.body.id);
   expect([body.id, text.includes("lease_token")]).toEqual([first.body.id, false]);
   for (const fields of [{ expires_in: 59 }, { expires_in: 700_000 }, { name: " " }])
-    expectError(await app.call("POST", "/api/v1/ingest_batches", { key, body: fields }), 422, "validation_failed");
+    expectError(await app.as(key).createBatch(fields), 422, "validation_failed");
 });
 
 test("the limits for desktop clients are returned, without secrets", async () => {
   const { app, key } = await begun();
-  const told = await app.call("GET", "/api/v1/ingest_batches/desktop_storage", { key });
+  const told = await app.as(key).getDesktopStorage();
   expect(told.body).toMatchObject({
     provider: "local",
     modes: ["put", "multipart", "proxy"],
     limits: { part_size: PART },
   });
-  expectError(
-    await app.call("GET", "/api/v1/ingest_batches/desktop_storage", { admin: app.admin }),
-    422,
-    "parameter_missing",
+  expectError(await app.as({ admin: app.admin }).getDesktopStorage(), 422, "parameter_missing");
+  expect((await app.as({ admin: app.admin }).getDesktopStorage({ tenant_id: told.body.tenant_id })).body).toEqual(
+    told.body,
   );
-  const asked = `/api/v1/ingest_batches/desktop_storage?tenant_id=${told.body.tenant_id}`;
-  expect((await app.call("GET", asked, { admin: app.admin })).body).toEqual(told.body);
 });
 
 test("without object storage everything is 503", async () => {

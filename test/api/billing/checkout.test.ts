@@ -18,8 +18,7 @@ const order = (idempotencyKey: string | null, body: unknown = { plan_name: "star
     body,
     headers: idempotencyKey === null ? {} : { "idempotency-key": idempotencyKey },
   });
-const planOf = async () =>
-  (await app.call("GET", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin })).body.plan_name;
+const planOf = async () => (await app.as({ admin: app.admin }).getTenant(tenant.id)).body.plan_name;
 const notify = (raw: string, headers: Record<string, string>) =>
   app.call("POST", "/api/v1/billing/webhook", { raw, headers: { "content-type": "application/json", ...headers } });
 /** Counted over all tests, because two servers may have one directory. */
@@ -108,7 +107,7 @@ describe("with Stripe", () => {
     // With the admin token the key belongs to another caller.
     const asAdmin = await order("one", { plan_name: "starter", tenant_id: tenant.id }, { admin: app.admin });
     expect(asAdmin.body.order_id).not.toBe(id);
-    const list = await app.call("GET", "/api/v1/billing/orders", { key });
+    const list = await app.as(key).listOrders();
     expect(list.body.map(({ order_id }: { order_id: string }) => order_id)).toEqual([
       asAdmin.body.order_id,
       expect.any(String),
@@ -192,7 +191,7 @@ describe("with Stripe", () => {
       paid_at: expect.any(String),
     });
     // The operator changes the plan; neither a repeat nor another event of the same payment changes it back.
-    await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "pro" } });
+    await app.as({ admin: app.admin }).updateTenant(tenant.id, { plan_name: "pro" });
     expect((await signed(completed)).status).toBe(200);
     const late = event(paid(made), { id: "evt_2", type: "checkout.session.async_payment_succeeded" });
     expect((await Promise.all([signed(late), signed(late)])).map(({ status }) => status)).toEqual([200, 200]);
@@ -306,7 +305,7 @@ describe("simulated", () => {
     const theirs = await order("one", { plan_name: "starter" }, { key: theirKey });
     for (const tenant_id of [other.id, 987_654_321]) {
       expectError(await order("two", { plan_name: "starter", tenant_id }), 404, "not_found");
-      expectError(await app.call("GET", `/api/v1/billing/estimate?tenant_id=${tenant_id}`, { key }), 404, "not_found");
+      expectError(await app.as(key).getBillingEstimate({ tenant_id }), 404, "not_found");
     }
     const made = await order("one", { plan_name: "starter", tenant_id: tenant.id });
     expect([theirs.body.tenant_id, made.body.tenant_id]).toEqual([other.id, tenant.id]);

@@ -41,7 +41,7 @@ test("an order at PayPal is created once, approved, captured, and sets the plan 
   });
   const tenant = await app.tenant();
   const key = await app.key(tenant.id);
-  const planOf = async () => (await app.call("GET", "/api/v1/tenants", { key })).body[0].plan_name;
+  const planOf = async () => (await app.as(key).listTenants()).body[0].plan_name;
   const order = (idempotencyKey: string) =>
     app.call("POST", "/api/v1/billing/checkout", {
       key,
@@ -139,7 +139,7 @@ test("an order at PayPal is created once, approved, captured, and sets the plan 
     new Set([`${made.order_id}-capture`]),
   );
 
-  await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "pro" } });
+  await app.as({ admin: app.admin }).updateTenant(tenant.id, { plan_name: "pro" });
   const completed = (id: string, custom_id: string, order_id: string, value = "19.00") => ({
     id,
     event_type: "PAYMENT.CAPTURE.COMPLETED",

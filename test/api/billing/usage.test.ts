@@ -35,10 +35,10 @@ async function register(key: string, storageBytes: number, fields: object = {}):
     manifest_url: "https://cdn.example.com/master.m3u8",
     ...fields,
   };
-  const tenant = (await app.call("GET", "/api/v1/tenants", { key })).body[0].id;
-  const made = await app.call("POST", "/api/v1/assets", {
-    key,
-    body: { tenant_id: tenant, video_asset: { ...video_asset, source_key: `tenants/${tenant}/sources/held.mp4` } },
+  const tenant = (await app.as(key).listTenants()).body[0].id;
+  const made = await app.as(key).createAsset({
+    tenant_id: tenant,
+    video_asset: { ...video_asset, source_key: `tenants/${tenant}/sources/held.mp4` },
   });
   expect(made.status, made.text).toBe(201);
   return made.body.asset.id;
@@ -87,7 +87,7 @@ test("storage, egress and transcoding of three months match a manual count", asy
   app.advance(20 * DAY);
   // Across the end of a month, without requests.
   app.advance(20 * DAY);
-  expect((await app.call("DELETE", `/api/v1/assets/${big}`, { key })).status).toBe(204);
+  expect((await app.as(key).deleteAsset(big)).status).toBe(204);
   await changed(-3_000_000_000_000);
   send(42);
   await app.runTask("count-egress");
@@ -102,7 +102,7 @@ test("storage, egress and transcoding of three months match a manual count", asy
       const to = Math.min(changes[at + 1]?.at ?? clock.now(), end);
       if (to > from) byteMs += BigInt(change.bytes) * BigInt(to - from);
     }
-    const answer = await app.call("GET", `/api/v1/billing/estimate?month=${named(month)}`, { key });
+    const answer = await app.as(key).getBillingEstimate({ month: named(month) });
     const [storage, out] = answer.body.line_items;
     const heldBytes = Number(dividedHalfUp(byteMs, BigInt(end - month)));
     expect(Math.round(storage.quantity * 1e9), named(month)).toBe(heldBytes);
@@ -116,7 +116,7 @@ test("storage, egress and transcoding of three months match a manual count", asy
   }
   expect(sent.get(first)).toBe(2_500_000_000_001);
 
-  const [row] = (await app.call("GET", "/api/v1/tenants", { key })).body;
+  const [row] = (await app.as(key).listTenants()).body;
   expect(row.storage_bytes).toBe(held);
   expect(row.egress_bytes).toBe([...sent.values()].reduce((sum, bytes) => sum + bytes, 0));
 });
@@ -125,7 +125,7 @@ test("the estimate has the specified shape, and the summary a row for every acce
   app = await testApp();
   const mine = await app.tenant({ plan_name: "free" });
   const other = await app.tenant();
-  await app.call("PATCH", `/api/v1/admin/tenants/${mine.id}`, { admin: app.admin, body: { plan_name: "pro" } });
+  await app.as({ admin: app.admin }).updateTenant(mine.id, { plan_name: "pro" });
   const key = await app.key(mine.id, ["billing:write"]);
   const start = monthStart(app.opened.app.clock.now());
   const period = {
@@ -146,19 +146,19 @@ test("the estimate has the specified shape, and the summary a row for every acce
     ],
     total_minor: 0,
   };
-  const answer = await app.call("GET", "/api/v1/billing/estimate", { key });
+  const answer = await app.as(key).getBillingEstimate();
   expect(answer.body).toEqual(estimate);
   expect(answer.headers.get("ratelimit-policy")).toBe('"billing";q=30;w=60');
-  const asAdmin = await app.call("GET", `/api/v1/billing/estimate?tenant_id=${mine.id}`, { admin: app.admin });
+  const asAdmin = await app.as({ admin: app.admin }).getBillingEstimate({ tenant_id: mine.id });
   expect(asAdmin.body).toEqual(estimate);
 
-  const summary = await app.call("GET", "/api/v1/usage/summary", { key });
+  const summary = await app.as(key).getUsage();
   const counters = { storage_bytes: 0, egress_bytes: 0, transcoding_minutes: 0, live_minutes: 0 };
   expect(summary.body).toEqual([
     { tenant_id: mine.id, tenant: mine.slug, plan_name: "pro", ...period, ...counters, estimate },
   ]);
   const [page, rest] = await (async () => {
-    const one = await app.call("GET", "/api/v1/usage/summary?limit=1", { admin: app.admin });
+    const one = await app.as({ admin: app.admin }).getUsage({ limit: 1 });
     const next = /<([^>]+)>/.exec(one.headers.get("link") ?? "")?.[1] ?? "";
     return [one, await app.call("GET", next.replace("http://vodbox.test", ""), { admin: app.admin })];
   })();
@@ -181,10 +181,10 @@ test("the estimate has the specified shape, and the summary a row for every acce
   for (const [path, credential, status, code] of refused)
     expectError(await app.call("GET", `/api/v1${path}`, credential), status, code, path);
   for (const month of ["", "2026-13", "1969-12"])
-    expect((await app.call("GET", `/api/v1/usage/summary?month=${month}`, { key })).body.details).toEqual({
+    expect((await app.as(key).getUsage({ month })).error.details).toEqual({
       month: ["must be a month such as 2026-11"],
     });
-  expect((await app.call("GET", `/api/v1/usage/summary?tenant_id=${other.id}`, { key })).body).toEqual([]);
+  expect((await app.as(key).getUsage({ tenant_id: other.id })).body).toEqual([]);
 });
 
 test("billing calls are limited for each tenant", async () => {
@@ -194,7 +194,7 @@ test("billing calls are limited for each tenant", async () => {
     expect((await app.call("GET", `/api/v1${path}`, { key })).status).toBe(200);
   const headers = { "idempotency-key": "once" };
   const body = { plan_name: "starter" };
-  expectError(await app.call("POST", "/api/v1/billing/checkout", { key, headers, body }), 429, "rate_limited");
+  expectError(await app.as({ key, headers }).createOrder(body), 429, "rate_limited");
 });
 
 test("quotas of a plan refuse what would exceed them, and leave nothing behind", async () => {
@@ -228,38 +228,34 @@ test("quotas of a plan refuse what would exceed them, and leave nothing behind",
     expect(each.status, each.text).toBe(201);
     await app.call("PUT", each.body.upload_url, { raw: "abcdef" });
   }
-  const complete = (id: number) =>
-    app.call("POST", `/api/v1/uploads/${id}/complete`, { key, body: { bytes_received: 6 } });
+  const complete = (id: number) => app.as(key).completeUpload(id, { bytes_received: 6 });
   const ends = await Promise.all([complete(one.body.id), complete(two.body.id)]);
   expect(ends.map(({ status }) => status).sort()).toEqual([200, 403]);
   const [refused] = ends.filter(({ status }) => status === 403);
   expectError(refused as (typeof ends)[0], 403, "quota_exceeded");
-  expect(refused?.body.error).toMatch(/starter plan includes 10 bytes; 6 are used/);
+  expect(refused?.error.error).toMatch(/starter plan includes 10 bytes; 6 are used/);
   expect((await app.newEvents()).map(({ type }) => type)).toEqual(["video.upload.completed", "video.job.queued"]);
   expectError(await begin(5), 403, "quota_exceeded");
   expectError(await begin(5, "initiate_multipart"), 403, "quota_exceeded");
-  const before = (await app.call("GET", "/api/v1/assets", { key })).body.length;
-  const direct = await app.call("POST", "/api/v1/assets", {
-    key,
-    body: {
-      tenant_id: tenant.id,
-      video_asset: {
-        title: "Too much",
-        input_status: "uploaded",
-        playback_status: "draft",
-        source_bytes: 5,
-        storage_bytes: 5,
-        duration_seconds: 1,
-        source_key: `tenants/${tenant.id}/sources/x.mp4`,
-      },
+  const before = (await app.as(key).listAssets()).body.length;
+  const direct = await app.as(key).createAsset({
+    tenant_id: tenant.id,
+    video_asset: {
+      title: "Too much",
+      input_status: "uploaded",
+      playback_status: "draft",
+      source_bytes: 5,
+      storage_bytes: 5,
+      duration_seconds: 1,
+      source_key: `tenants/${tenant.id}/sources/x.mp4`,
     },
   });
   expectError(direct, 403, "quota_exceeded");
-  const batch = await app.call("POST", "/api/v1/ingest_batches", { key, body: {} });
+  const batch = await app.as(key).createBatch({});
   const wish = { object_key: "a.m4s", bytes_expected: 5, content_type: "video/iso.segment" };
-  const batchUpload = await app.call("POST", `/api/v1/ingest_batches/${batch.body.id}/uploads`, { key, body: wish });
+  const batchUpload = await app.as(key).createBatchUpload(batch.body.id, wish);
   expectError(batchUpload, 403, "quota_exceeded");
-  expect((await app.call("GET", "/api/v1/assets", { key })).body.length).toBe(before);
+  expect((await app.as(key).listAssets()).body.length).toBe(before);
 
   // With another plan, the same upload succeeds.
   await app.plan(tenant.id, "pro");
@@ -278,11 +274,11 @@ test("a batch that exceeds the plan's bytes is not committed, and can be when th
   const commit = () => batch.commit({ assets: [tinyAsset()] });
   await app.newEvents();
   expectError(await commit(), 403, "quota_exceeded");
-  expect((await app.call("GET", "/api/v1/assets", { key })).body).toHaveLength(1);
+  expect((await app.as(key).listAssets()).body).toHaveLength(1);
   expect(await app.newEvents()).toEqual([]);
   const headers = { "tus-resumable": "1.0.0", "upload-length": "5" };
   expectError(await app.call("POST", "/api/v1/uploads/tus", { key, headers }), 403, "quota_exceeded");
-  await app.call("DELETE", `/api/v1/assets/${large}`, { key });
+  await app.as(key).deleteAsset(large);
   expect((await commit()).status).toBe(200);
 });
 
@@ -319,15 +315,15 @@ test("minutes are those of the transcoded sources, once per job, in the month wh
   const other = (await next(app)).body;
   expect((await callback(app, other, "complete", await finish(other, 600))).status).toBe(200);
   expect(await minutes()).toBe(61);
-  const full = await app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a", bytes_expected: 1 } });
+  const full = await app.as(key).initiateUpload({ filename: "a", bytes_expected: 1 });
   expectError(full, 403, "quota_exceeded");
-  expect(full.body.error).toMatch(/60 transcoding minutes per month; 61 are used/);
+  expect(full.error.error).toMatch(/60 transcoding minutes per month; 61 are used/);
   app.advance(monthStart(start, 1) - clock.now() + DAY);
   expect([await minutes(), await minutes(start)]).toEqual([0, 61]);
   await uploaded(app, key);
 
   // Deletion does not reduce past usage.
-  for (const { asset } of [first, second]) await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
+  for (const { asset } of [first, second]) await app.as(key).deleteAsset(asset.id);
   expect(await minutes(start)).toBe(61);
 });
 

@@ -30,7 +30,7 @@ async function scene() {
   const key = await app.key((await app.tenant()).id);
   const there = await receiver();
   const body = { url: there.url, event_types: ["video.asset.ready"] };
-  const made = await app.call("POST", "/api/v1/webhooks", { key, body });
+  const made = await app.as(key).createWebhook(body);
   const deliver = async (title: string) => {
     await readyAsset(app, key, { title });
     await app.runTask("deliver-webhooks");

@@ -33,7 +33,7 @@ async function assetOf(app: TestApp, key: string, seconds: number): Promise<numb
     payload: { title: `Chapter ${at}` },
   }));
   const chapters = { kind: "chapter", name: "chapters", cues };
-  expect((await app.call("POST", `/api/v1/assets/${id}/tracks`, { key, body: chapters })).status).toBe(201);
+  expect((await app.as(key).setTrack(id, chapters)).status).toBe(201);
   return id;
 }
 

@@ -26,19 +26,15 @@ beforeAll(async () => {
 
 const fetched = (url: string) => app.opened.server.fetch(new Request(url));
 const text = async (url: string) => (await fetched(url)).text();
-const playback = async (id: number) => (await app.call("GET", `/api/v1/playback/${id}`, { key })).body;
+const playback = async (id: number) => (await app.as(key).getPlayback(id)).body;
 const segmentsOf = (playlist: string) => playlist.split("\n").filter((line) => line.endsWith(".m4s"));
 
 describe("an instant clip", () => {
   test("is a ready asset of whole segments, which inherits", async () => {
-    const collection = await app.call("POST", "/api/v1/collections", {
-      key,
-      body: { tenant_id: tenantId, collection: { name: "Films", slug: "films" } },
-    });
-    await app.call("PATCH", `/api/v1/assets/${parent.id}`, {
-      key,
-      body: { video_asset: { collection_id: collection.body.id } },
-    });
+    const collection = await app
+      .as(key)
+      .createCollection({ tenant_id: tenantId, collection: { name: "Films", slug: "films" } });
+    await app.as(key).updateAsset(parent.id, { video_asset: { collection_id: collection.body.id } });
     await app.newEvents();
     const { status, body } = await createClip(app, key, parent.id, { start_seconds: 5, end_seconds: 11.5 });
     expect(status).toBe(201);
@@ -67,7 +63,7 @@ describe("an instant clip", () => {
     expect(events).toMatchObject([{ type: "video.asset.ready", data: { asset_id: String(body.id) } }]);
     const named = await createClip(app, key, parent.id, { title: "Mine", start_seconds: 0, end_seconds: SECONDS });
     expect(named.body).toMatchObject({ title: "Mine", duration_seconds: SECONDS });
-    expect((await app.call("GET", `/api/v1/assets/${parent.id}`, { key })).body.parent_asset_id).toBeNull();
+    expect((await app.as(key).getAsset(parent.id)).body.parent_asset_id).toBeNull();
   });
 
   test.each([
@@ -196,11 +192,9 @@ describe("an instant clip", () => {
 
   test("is created once with an Idempotency-Key", async () => {
     const post = () =>
-      app.call("POST", `/api/v1/assets/${parent.id}/clips`, {
-        key,
-        body: { start_seconds: 0, end_seconds: 4 },
-        headers: { "idempotency-key": "the same clip" },
-      });
+      app
+        .as({ key, headers: { "idempotency-key": "the same clip" } })
+        .createClip(parent.id, { start_seconds: 0, end_seconds: 4 });
     const first = await post();
     const again = await post();
     expect([first.status, again.status, again.body.id]).toEqual([201, 201, first.body.id]);
@@ -208,17 +202,17 @@ describe("an instant clip", () => {
 
   test("has no source, no job and no MP4 file", async () => {
     const clip = await clipOf(app, key, parent.id, 0, 4);
-    expectError(await app.call("GET", `/api/v1/assets/${clip.id}/download`, { key }), 410, "source_deleted");
+    expectError(await app.as(key).getDownload(clip.id), 410, "source_deleted");
     expect((await playback(clip.id)).mp4_url).toBeUndefined();
-    const { body } = await app.call("GET", "/api/v1/assets/graph_export", { key });
+    const { body } = await app.as(key).exportGraph();
     const entry = body.assets.find(({ id }: { id: number }) => id === clip.id);
-    expect(entry.shared_media).toMatchObject({ prefix: parent.prefix, start_seconds: 0 });
-    expect(entry.shared_media.segments).toContainEqual(
+    expect(entry?.shared_media).toMatchObject({ prefix: parent.prefix, start_seconds: 0 });
+    expect(entry?.shared_media.segments).toContainEqual(
       expect.objectContaining({ digits: 5, first: 1, last: 1, after: ".m4s" }),
     );
-    const retried = await app.call("POST", `/api/v1/assets/${clip.id}/retry`, { key });
+    const retried = await app.as(key).retryAsset(clip.id);
     expectError(retried, 409, "asset_conflict");
-    expect(retried.body.error).toMatch(/^The asset is ready; /);
+    expect(retried.error.error).toMatch(/^The asset is ready; /);
   });
 });
 
@@ -247,7 +241,7 @@ test("subtitles, tracks and chapters are cut and moved", async () => {
     { language: "de", label: "Deutsch" },
     `WEBVTT\n\n${cue("00:00.000 --> 00:01.000", "vorher")}`,
   );
-  const put = (body: unknown) => app.call("POST", `/api/v1/assets/${id}/tracks`, { key, body });
+  const put = (body: unknown) => app.as(key).unchecked.setTrack(id, body);
   const payload = (title: string) => ({ payload: { title } });
   await put({
     kind: "chapter",
@@ -271,7 +265,7 @@ test("subtitles, tracks and chapters are cut and moved", async () => {
   expect(types).toEqual(["video.asset.ready", "video.subtitle.ready", "video.track.ready", "video.track.ready"]);
   const { subtitles, hls_url, dash_url } = await playback(clip.id);
   expect(subtitles.map(({ language }: { language: string }) => language)).toEqual(["en"]);
-  const { body: kept } = await app.call("GET", `/api/v1/assets/${clip.id}/subtitles`, { key });
+  const { body: kept } = await app.as(key).listSubtitles(clip.id);
   expect(kept.map(({ role }: { role: string }) => role)).toEqual(["caption"]);
   expect(await text(subtitles[0].url)).toBe(
     `${head.trimEnd()}\n\n2\n00:00:00.000 --> 00:00:01.000 line:0\nacross the start\n\n00:00:02.000 --> 00:00:04.000\nin<00:00:03.000>side\n\n00:00:07.000 --> 00:00:08.000\nacross the end\n`,
@@ -283,8 +277,8 @@ test("subtitles, tracks and chapters are cut and moved", async () => {
     /^WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:360000,LOCAL:00:00:00\.000\n\nSTYLE/,
   );
   expect(await text(dash_url)).toMatch(/subtitles\/\d+\.vtt</);
-  const { body: tracks } = await app.call("GET", `/api/v1/assets/${clip.id}/tracks`, { key });
-  const cues = Object.fromEntries(tracks.map((track: any) => [track.kind, track.cues]));
+  const { body: tracks } = await app.as(key).listTracks(clip.id);
+  const cues = Object.fromEntries(tracks.map((track) => [track.kind, track.cues]));
   expect(cues.chapter).toEqual([
     { start_ms: 0, ...payload("2000") },
     { start_ms: 2000, ...payload("6000") },
@@ -322,21 +316,18 @@ describe("a clip is refused", () => {
   });
 
   test("of media elsewhere", async () => {
-    const { body } = await app.call("POST", "/api/v1/assets", {
-      key,
-      body: {
-        tenant_id: tenantId,
-        video_asset: {
-          title: "Elsewhere",
-          source_key: "theirs",
-          provider: "external_serve",
-          duration_seconds: 60,
-          source_bytes: 0,
-          storage_bytes: 0,
-          manifest_url: "https://cdn.example.com/master.m3u8",
-          playback_status: "ready",
-          input_status: "uploaded",
-        },
+    const { body } = await app.as(key).createAsset({
+      tenant_id: tenantId,
+      video_asset: {
+        title: "Elsewhere",
+        source_key: "theirs",
+        provider: "external_serve",
+        duration_seconds: 60,
+        source_bytes: 0,
+        storage_bytes: 0,
+        manifest_url: "https://cdn.example.com/master.m3u8",
+        playback_status: "ready",
+        input_status: "uploaded",
       },
     });
     expectError(await createClip(app, key, body.asset.id, range), 422, "clip_not_possible");

@@ -37,7 +37,7 @@ test("no log and no table of the database contains a secret after a video's whol
   const { key } = made;
   secrets.push(key);
   const playback = await until("playback", async () => {
-    const answer = await server.call("GET", `/api/v1/playback/${made.asset.id}`, { key });
+    const answer = await server.as(key).getPlayback(made.asset.id);
     return answer.status === 200 ? answer.body : null;
   });
   secrets.push(playback.token);
@@ -52,11 +52,9 @@ test("no log and no table of the database contains a secret after a video's whol
 
   // A second one by hand, so that the lease token and the signed URLs are known here; with refusals on the way.
   server = { ...(await startServer(dataDir, { env })), ...tokens };
-  const initiated = await server.call("POST", "/api/v1/uploads/initiate", {
-    key,
-    headers: { "idempotency-key": "again" },
-    body: { filename: "a.mp4", bytes_expected: 3 },
-  });
+  const initiated = await server
+    .as({ key, headers: { "idempotency-key": "again" } })
+    .initiateUpload({ filename: "a.mp4", bytes_expected: 3 });
   signature(initiated.body.upload_url);
   expect((await server.call("PUT", `${initiated.body.upload_url}0`, { raw: "abc" })).status).toBe(403);
   await server.call("POST", "/api/v1/api_keys", {
@@ -64,7 +62,7 @@ test("no log and no table of the database contains a secret after a video's whol
     raw: `{"token":"${key}`,
     headers: { "content-type": "application/json" },
   });
-  expect((await server.call("GET", "/api/v1/assets", { key: `${key}x` })).status).toBe(401);
+  expect((await server.as(`${key}x`).listAssets()).status).toBe(401);
   // A signing key's private key, generated here or submitted by mistake; and a token that it signed.
   const pair = { tenant_id: made.asset.tenant_id, algorithm: "EdDSA" };
   const signing = { admin: tokens.admin, headers: { "idempotency-key": "pair" } };

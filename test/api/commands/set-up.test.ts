@@ -14,8 +14,8 @@ test.each([
   expect(server.stdout().split("set up in a browser")).toHaveLength(2);
   const code = new URL(address).searchParams.get("code") as string;
   const body = { code, name: "Acme", email: "ann@example.com", password: "long enough" };
-  expect((await server.call("POST", "/api/v1/setup", { body })).status).toBe(201);
-  expect((await server.call("POST", "/api/v1/setup", { body })).status).toBe(401);
+  expect((await server.as().setUpServer(body)).status).toBe(201);
+  expect((await server.as().setUpServer(body)).status).toBe(401);
   server.child.kill("SIGKILL");
   await server.ended;
   expect(server.stderr()).not.toContain(code);

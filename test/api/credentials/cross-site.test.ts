@@ -33,7 +33,7 @@ const SITES: [name: string, headers: Record<string, string>, isOwn: boolean][] =
 ];
 
 test.each(SITES)("%s", async (_, headers, isOwn) => {
-  const begin = () => app.call("POST", path, { body: { api_key: key }, headers });
+  const begin = () => app.as({ headers }).createSession({ api_key: key });
   if (isOwn) expect((await begin()).status).toBe(201);
   else expectError(await begin(), 403, "cross_site");
   // A body that cannot be valid is not read before.
@@ -41,19 +41,15 @@ test.each(SITES)("%s", async (_, headers, isOwn) => {
     expectError(await app.call("POST", path, { raw: "{", headers: { ...json, ...headers } }), 403, "cross_site");
   const { cookie, csrf } = await signIn(app, { api_key: key });
   for (const token of [csrf, "wrong"]) {
-    const changed = await app.call("DELETE", path, { headers: { cookie, "x-csrf-token": token, ...headers } });
+    const changed = await app.as({ headers: { cookie, "x-csrf-token": token, ...headers } }).deleteSession();
     if (!isOwn) expectError(changed, 403, "cross_site");
     else if (token === "wrong") expectError(changed, 401, "unauthorized");
     else expect(changed.status).toBe(204);
   }
   // What changes nothing is answered as before, and a key in a header needs no origin.
-  const session = sessionFrom(await app.call("POST", path, { body: { api_key: key } }));
-  expect((await app.call("GET", path, { headers: { cookie: session.cookie, ...headers } })).status).toBe(200);
-  const asKey = await app.call("POST", "/api/v1/uploads/initiate", {
-    key,
-    headers,
-    body: { filename: "a.mp4", bytes_expected: 1 },
-  });
+  const session = sessionFrom(await app.as().createSession({ api_key: key }));
+  expect((await app.as({ headers: { cookie: session.cookie, ...headers } }).getSession()).status).toBe(200);
+  const asKey = await app.as({ key, headers }).initiateUpload({ filename: "a.mp4", bytes_expected: 1 });
   expect(asKey.status).toBe(201);
 });
 

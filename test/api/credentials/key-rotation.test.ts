@@ -20,7 +20,7 @@ async function issued(fields: Record<string, unknown> = {}) {
 }
 const rotate = (id: number, body: unknown = {}, credential: Record<string, unknown> = { admin: app.admin }) =>
   app.call("POST", `${path}/${id}/rotate`, { ...credential, body });
-const works = async (key: string) => (await app.call("GET", "/api/v1/assets", { key })).status === 200;
+const works = async (key: string) => (await app.as(key).listAssets()).status === 200;
 const shown = async (id: number, tenantId: number) =>
   (await app.call("GET", `${path}?tenant_id=${tenantId}`, { admin: app.admin })).body.find((one: any) => one.id === id);
 
@@ -77,12 +77,7 @@ describe("rotation", () => {
 
   test("is answered once: a repeated request makes no other key, and does not show the token again", async () => {
     const old = await issued();
-    const ask = () =>
-      app.call("POST", `${path}/${old.id}/rotate`, {
-        admin: app.admin,
-        headers: { "idempotency-key": "rotate-1" },
-        body: {},
-      });
+    const ask = () => app.as({ admin: app.admin, headers: { "idempotency-key": "rotate-1" } }).rotateApiKey(old.id, {});
     const first = await ask();
     const second = await ask();
     expect(second.body).toEqual({ ...first.body, token: undefined });

@@ -19,7 +19,7 @@ beforeAll(async () => {
 async function person(tenantId: number) {
   const email = `person-${++people}@example.com`;
   const body = { tenant_id: tenantId, email_address: email, password };
-  const made = await app.call("POST", "/api/v1/admin/users", { admin: app.admin, body });
+  const made = await app.as({ admin: app.admin }).createUser(body);
   expect(made.status).toBe(201);
   return { email, id: made.body.id as number };
 }
@@ -65,8 +65,8 @@ describe("a session", () => {
       body: { tenant_id: tenant.id, name: "Mine", scopes: ["assets:read"] },
     });
     expect([key.status, key.body.tenant_id]).toEqual([201, tenant.id]);
-    const audit = await app.call("GET", `/api/v1/admin/audit?tenant_id=${tenant.id}`, { admin: app.admin });
-    const actors = audit.body.map((entry: any) => [entry.route, entry.actor, entry.user_id, entry.key_id]);
+    const audit = await app.as({ admin: app.admin }).listAuditEntries({ tenant_id: tenant.id });
+    const actors = audit.body.map((entry) => [entry.route, entry.actor, entry.user_id, entry.key_id]);
     expect(actors).toContainEqual(["/api/v1/api_keys", "user", user.id, null]);
     expect(actors).toContainEqual([path, "user", user.id, null]);
     expect(audit.text).not.toContain(password);
@@ -74,14 +74,13 @@ describe("a session", () => {
 
   test("is a cookie that scripts and other sites cannot use, stored as a hash", async () => {
     const body = { admin_token: app.admin };
-    const plain = await app.call("POST", path, { body });
+    const plain = await app.as().createSession(body);
     expect(plain.headers.get("set-cookie")).toMatch(
       /^vodbox_session=[A-Za-z0-9]{43}; Path=\/; HttpOnly; SameSite=Strict$/,
     );
-    const secure = await app.call("POST", path, {
-      body,
-      headers: { origin: "https://video.example.com", host: "video.example.com" },
-    });
+    const secure = await app
+      .as({ headers: { origin: "https://video.example.com", host: "video.example.com" } })
+      .createSession(body);
     expect(secure.headers.get("set-cookie")).toMatch(/; HttpOnly; SameSite=Strict; Secure$/);
     const [, token = ""] = /=(\w+);/.exec(plain.headers.get("set-cookie") ?? "") ?? [];
     const rows = await app.opened.app.db.all("SELECT * FROM sessions");
@@ -89,8 +88,8 @@ describe("a session", () => {
     expect(JSON.stringify(rows)).not.toContain(token);
     expect(JSON.stringify(rows)).not.toContain(plain.body.csrf_token);
     for (const site of ["cross-site", "same-site"])
-      expectError(await app.call("POST", path, { body, headers: { "sec-fetch-site": site } }), 403, "cross_site");
-    const own = await app.call("POST", path, { body, headers: { "sec-fetch-site": "same-origin" } });
+      expectError(await app.as({ headers: { "sec-fetch-site": site } }).createSession(body), 403, "cross_site");
+    const own = await app.as({ headers: { "sec-fetch-site": "same-origin" } }).createSession(body);
     expect(own.status).toBe(201);
   });
 
@@ -100,11 +99,11 @@ describe("a session", () => {
     const other = await signIn(app, { api_key: await app.key(tenant.id) });
     const body = { tenant_id: tenant.id, collection: { name: "C", slug: "c" } };
     const create = (headers: Record<string, string>) =>
-      app.call("POST", "/api/v1/collections", { body, headers: { cookie: session.cookie, ...headers } });
+      app.as({ headers: { cookie: session.cookie, ...headers } }).createCollection(body);
     for (const headers of [{}, { "x-csrf-token": "" }, { "x-csrf-token": "wrong" }, { "x-csrf-token": other.csrf }])
       expectError(await create(headers as Record<string, string>), 403, "csrf_token_required");
-    expectError(await app.call("DELETE", path, { headers: { cookie: session.cookie } }), 403, "csrf_token_required");
-    expect((await app.call("GET", "/api/v1/collections", { headers: { cookie: session.cookie } })).body).toEqual([]);
+    expectError(await app.as({ headers: { cookie: session.cookie } }).deleteSession(), 403, "csrf_token_required");
+    expect((await app.as({ headers: { cookie: session.cookie } }).listCollections()).body).toEqual([]);
     // A credential in a header needs none, and precedes the cookie.
     expect((await create({ "x-api-key": await app.key(tenant.id) })).status).toBe(201);
     expectError(await create({ "x-api-key": "svc_wrong" }), 401, "unauthorized");
@@ -117,20 +116,19 @@ describe("a session", () => {
     expect([ended.status, ended.text]).toEqual([204, ""]);
     expect(ended.headers.get("set-cookie")).toContain("vodbox_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0");
     expect([await works(one), await works(two)]).toEqual([false, true]);
-    expectError(await app.call("GET", path), 401, "unauthorized");
-    expectError(await app.call("GET", path, { admin: app.admin }), 401, "unauthorized");
+    expectError(await app.as().getSession(), 401, "unauthorized");
+    expectError(await app.as({ admin: app.admin }).getSession(), 401, "unauthorized");
   });
 
   test("ends after 12 hours without use, and with its key's lifetime", async () => {
     const tenant = await app.tenant();
     const body = { tenant_id: tenant.id, expires_at: new Date(Date.now() + 30 * HOUR_MS).toISOString() };
-    const key = (await app.call("POST", "/api/v1/api_keys", { admin: app.admin, body: { ...body, scopes: SCOPES } }))
-      .body;
+    const key = (await app.as({ admin: app.admin }).createApiKey({ ...body, scopes: SCOPES })).body;
     const used = await signIn(app, { api_key: key.token });
     const unused = await signIn(app, { api_key: key.token });
     const usedAfter = async (hours: number) => {
       app.advance(hours * HOUR_MS);
-      const answer = await app.call("GET", path, { headers: { cookie: used.cookie } });
+      const answer = await app.as({ headers: { cookie: used.cookie } }).getSession();
       // The use is stored after the response: a write behind it in the queue waits for it.
       await app.opened.app.write(async () => {});
       return answer.status;
@@ -153,16 +151,13 @@ describe("a session", () => {
     const changed = await person(tenant.id);
     const deleted = await person(tenant.id);
     const kept = await person(tenant.id);
-    const made = await app.call("POST", "/api/v1/api_keys", {
-      admin: app.admin,
-      body: { tenant_id: tenant.id, scopes: SCOPES },
-    });
+    const made = await app.as({ admin: app.admin }).createApiKey({ tenant_id: tenant.id, scopes: SCOPES });
     const ofKey = await signIn(app, { api_key: made.body.token });
     const ofChanged = await signIn(app, { email: changed.email, password });
     const ofDeleted = await signIn(app, { email: deleted.email, password });
     const ofKept = await signIn(app, { email: kept.email, password });
     const ofAdmin = await signIn(app, { admin_token: app.admin });
-    await app.call("DELETE", `/api/v1/api_keys/${made.body.id}`, { admin: app.admin });
+    await app.as({ admin: app.admin }).revokeApiKey(made.body.id);
     expect(await works(ofKey)).toBe(false);
     await admin("PATCH", `users/${changed.id}`, { password: `${password}!` });
     expect(await works(ofChanged)).toBe(false);
@@ -171,7 +166,7 @@ describe("a session", () => {
     expect(await works(ofKept)).toBe(true);
     await admin("PATCH", `tenants/${tenant.id}`, { status: "suspended" });
     expect(await works(ofKept)).toBe(false);
-    expectError(await app.call("POST", path, { body: { email: kept.email, password } }), 401, "unauthorized");
+    expectError(await app.as().createSession({ email: kept.email, password }), 401, "unauthorized");
     await admin("PATCH", `tenants/${tenant.id}`, { status: "active" });
     expect(await works(ofKept)).toBe(false);
     expect(await works(await signIn(app, { email: kept.email, password }))).toBe(true);
@@ -198,7 +193,7 @@ describe("a sign-in", () => {
   test("needs exactly one credential", async () => {
     const both = { admin_token: app.admin, api_key: "svc_x" };
     for (const body of [{}, both, { email: "a@example.com" }, { password }, { api_key: "k", password }])
-      expectError(await app.call("POST", path, { body }), 422, "parameter_missing");
+      expectError(await app.as().createSession(body), 422, "parameter_missing");
   });
 
   test("is refused alike for every wrong credential", async () => {
@@ -210,16 +205,16 @@ describe("a sign-in", () => {
       { email: user.email, password: "wrong password" },
       { email: "nobody@example.com", password },
     ];
-    const answers = await Promise.all(wrong.map((body) => app.call("POST", path, { body })));
+    const answers = await Promise.all(wrong.map((body) => app.as().createSession(body)));
     const told = new Set(
-      answers.map(({ status, body, headers }) => `${status} ${body.error} ${headers.get("set-cookie")}`),
+      answers.map(({ status, error, headers }) => `${status} ${error.error} ${headers.get("set-cookie")}`),
     );
     expect([...told]).toEqual(["401 These credentials are wrong, revoked or expired. null"]);
   });
 
   test("is refused from an address after ten failures, until the window has passed", async () => {
     const limited = await testApp({ trusted_proxies: ["127.0.0.0/8"] });
-    const attempt = (admin_token: string) => limited.call("POST", path, { body: { admin_token } });
+    const attempt = (admin_token: string) => limited.as().createSession({ admin_token });
     for (let count = 0; count < 20; count++) expect((await attempt(limited.admin)).status).toBe(201);
     // Concurrent guesses are counted one by one.
     const guesses = await Promise.all(Array.from({ length: 30 }, () => attempt("wrong")));
@@ -243,7 +238,7 @@ describe("a sign-in", () => {
 });
 
 describe("the set-up of an empty server", () => {
-  const setUp = (of: TestApp, body: unknown) => of.call("POST", "/api/v1/setup", { body });
+  const setUp = (of: TestApp, body: unknown) => of.as().unchecked.setUpServer(body);
   const owner = { name: "Café Olé!", email: "Ann@example.com", password };
 
   test("creates the first tenant and user, once, and signs in", async () => {
@@ -257,7 +252,7 @@ describe("the set-up of an empty server", () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 401]);
     const made = answers.find(({ status }) => status === 201);
     const [cookie = ""] = (made?.headers.get("set-cookie") ?? "").split(";");
-    const tenants = await fresh.call("GET", "/api/v1/tenants", { headers: { cookie } });
+    const tenants = await fresh.as({ headers: { cookie } }).listTenants();
     expect(tenants.body).toMatchObject([
       { id: made?.body.tenant_id, name: "Café Olé!", slug: "cafe-ole", plan_name: "pro" },
     ]);

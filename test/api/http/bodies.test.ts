@@ -71,10 +71,10 @@ describe("a JSON body that is not an object", () => {
       const answer = await app.call("PATCH", at, { key, raw, headers: json });
       expect.soft([answer.status, raw], answer.text).toEqual([raw.trim() === "" && raw !== "" ? 400 : 422, raw]);
     }
-    expect((await app.call("PATCH", at, { key, body: {} })).body).toEqual({ a: 1 });
+    expect((await app.as(key).updateTags(asset.id, {})).body).toEqual({ a: 1 });
     for (const video_asset of [null, [], "x", 1, true])
       expectError(
-        await app.call("PATCH", `/api/v1/assets/${asset.id}`, { key, body: { video_asset } }),
+        await app.as(key).unchecked.updateAsset(asset.id, { video_asset }),
         422,
         "parameter_missing",
         JSON.stringify(video_asset),
@@ -90,10 +90,7 @@ describe("a truncated form", () => {
   beforeAll(async () => {
     server = await startServer(folder);
     key = await tenantKey(server, ["assets:read", "assets:write"]);
-    const initiated = await server.call("POST", "/api/v1/uploads/initiate", {
-      key,
-      body: { filename: "a.mp4", bytes_expected: 3 },
-    });
+    const initiated = await server.as(key).initiateUpload({ filename: "a.mp4", bytes_expected: 3 });
     subtitles = `/api/v1/assets/${initiated.body.asset_id}/subtitles`;
     return () => removeFolder(folder);
   });

@@ -135,7 +135,7 @@ describe("texts", () => {
 
   test("are counted as sent", async () => {
     await app.runTask("count-egress");
-    const sum = async () => (await app.call("GET", "/api/v1/tenants", { key })).body[0].egress_bytes;
+    const sum = async () => (await app.as(key).listTenants()).body[0].egress_bytes;
     const before = await sum();
     const { bytes } = await ask("master.m3u8", { "accept-encoding": "br" });
     await ask("master.m3u8", { "accept-encoding": "br" }, "HEAD");
@@ -160,7 +160,7 @@ describe("storyboard.json", () => {
     const { body: contract } = await next(app);
     const paths = await putArtifacts(app, contract);
     await callback(app, contract, "complete", { ...paths, media: { duration_seconds: 4 } });
-    const { token } = (await app.call("GET", `/api/v1/playback/${asset.id}`, { key })).body;
+    const { token } = (await app.as(key).getPlayback(asset.id)).body;
     for (const at of [`storyboard.json?token=${token}`, `~${token}/storyboard.json`]) {
       const { body } = await app.call("GET", `/media/${asset.id}/${at}`);
       expect(body.tiles).toEqual([{ start: 0, x: 0, y: 0 }]);

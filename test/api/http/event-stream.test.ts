@@ -77,11 +77,11 @@ test("only the named types arrive", async () => {
   const stream = await open({ "x-api-key": key }, "?types=video.asset.deleted,job.progress");
   await emit(3);
   const { asset } = await uploaded(app, key);
-  expect((await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
+  expect((await app.as(key).deleteAsset(asset.id)).status).toBe(204);
   await stream.count(1);
   expect(stream.messages.map(({ event }) => event)).toEqual(["video.asset.deleted"]);
   stream.close();
-  expectError(await app.call("GET", `${path}?types=video.asset.deleted,bogus`, { key }), 422, "validation_failed");
+  expectError(await app.as(key).streamEvents({ types: "video.asset.deleted,bogus" }), 422, "validation_failed");
 });
 
 test("the progress of jobs arrives as it changes", async () => {
@@ -162,7 +162,7 @@ test("a stream ends with its credential", async () => {
   const other = await open({ "x-api-key": await app.key(tenant.id) });
   const keys = await app.call("GET", `/api/v1/api_keys?tenant_id=${tenant.id}`, { admin: app.admin });
   const { id } = keys.body.find((one: any) => one.last_four === key.slice(-4));
-  expect((await app.call("DELETE", `/api/v1/api_keys/${id}`, { admin: app.admin })).status).toBe(204);
+  expect((await app.as({ admin: app.admin }).revokeApiKey(id)).status).toBe(204);
   expect(await Promise.all([ofKey.ended, ofSession.ended])).toEqual([true, true]);
   const suspended = { admin: app.admin, body: { status: "suspended" } };
   await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, suspended);
@@ -171,9 +171,9 @@ test("a stream ends with its credential", async () => {
 
 test("a stream needs a key that may read assets or webhooks", async () => {
   const { tenant } = await tenantWithKey();
-  expectError(await app.call("GET", path), 401, "unauthorized");
+  expectError(await app.as().streamEvents(), 401, "unauthorized");
   const key = await app.key(tenant.id, ["playback:read"]);
-  expectError(await app.call("GET", path, { key }), 403, "forbidden_scope");
+  expectError(await app.as(key).streamEvents(), 403, "forbidden_scope");
   const head = await app.call("HEAD", path, { key: await app.key(tenant.id, ["webhooks:read"]) });
   expect([head.status, head.text]).toEqual([200, ""]);
 });
@@ -193,7 +193,7 @@ test("streams of clients that resume, but do not read, count too", async () => {
       return socket;
     }),
   );
-  expectError(await app.call("GET", path, { key }), 429, "rate_limited");
+  expectError(await app.as(key).streamEvents(), 429, "rate_limited");
   for (const socket of sockets) socket.destroy();
   const again = () => open({ "x-api-key": key }).catch(() => null);
   (await until("a free stream", again)).close();
@@ -203,7 +203,7 @@ test("a tenant has at most 500 streams, and others their own", async () => {
   const one = await tenantWithKey();
   const two = await tenantWithKey();
   const streams = await Promise.all(Array.from({ length: 500 }, () => open({ "x-api-key": one.key })));
-  expectError(await app.call("GET", path, { key: one.key }), 429, "rate_limited");
+  expectError(await app.as(one.key).streamEvents(), 429, "rate_limited");
   streams.push(await open({ "x-api-key": two.key }));
   await one.emit(1);
   await Promise.all(streams.slice(0, 500).map((stream) => stream.count(1)));

@@ -35,18 +35,14 @@ beforeAll(async () => {
   theirs = await foreignResources(app, other.id);
   mine = { id: owner.id, key: await app.key(owner.id) };
   const person = { ...PERSON, tenant_id: owner.id, role: "admin" };
-  await app.call("POST", "/api/v1/users", { admin: app.admin, body: person });
-  const short = await app.call("POST", "/api/v1/api_keys", {
-    admin: app.admin,
-    body: { tenant_id: owner.id, expires_at: new Date(Date.now() + 60_000).toISOString() },
-  });
-  const revoked = await app.call("POST", "/api/v1/api_keys", {
-    admin: app.admin,
-    body: { tenant_id: owner.id, scopes: [...SCOPES] },
-  });
-  await app.call("DELETE", `/api/v1/api_keys/${revoked.body.id}`, { admin: app.admin });
+  await app.as({ admin: app.admin }).createTenantUser(person);
+  const short = await app
+    .as({ admin: app.admin })
+    .createApiKey({ tenant_id: owner.id, expires_at: new Date(Date.now() + 60_000).toISOString() });
+  const revoked = await app.as({ admin: app.admin }).createApiKey({ tenant_id: owner.id, scopes: [...SCOPES] });
+  await app.as({ admin: app.admin }).revokeApiKey(revoked.body.id);
   const suspendedKey = await app.key(suspended.id);
-  await app.call("PATCH", `/api/v1/admin/tenants/${suspended.id}`, { admin: app.admin, body: { status: "suspended" } });
+  await app.as({ admin: app.admin }).updateTenant(suspended.id, { status: "suspended" });
   app.advance(61_000);
   keys = { revoked: revoked.body.token, expired: short.body.token, suspended: suspendedKey, all: mine.key };
   return app.close;
@@ -318,10 +314,7 @@ test("an upload of another's batch is not found in one's own", async () => {
 });
 
 test("a track of another's asset is not found on one's own", async () => {
-  const made = await app.call("POST", "/api/v1/uploads/initiate", {
-    key: keys.all,
-    body: { filename: "mine.mp4", bytes_expected: 1 },
-  });
+  const made = await app.as(keys.all).initiateUpload({ filename: "mine.mp4", bytes_expected: 1 });
   for (const route of tables().filter((each) => /:video_asset_id\/\w+\/:id/.test(each.path))) {
     const path = concrete(route).replace(/assets\/\d+/, `assets/${made.body.asset_id}`);
     const answer = await ask(route, { key: keys.all }, path);
@@ -337,16 +330,14 @@ test("a delivery of another's endpoint is not found on one's own", async () => {
 });
 
 test("lists contain the caller's own rows and no others", async () => {
-  const hooks = await app.call("GET", "/api/v1/webhooks", { key: keys.all });
+  const hooks = await app.as(keys.all).listWebhooks();
   expect(new Set(hooks.body.map((hook: { tenant_id: number }) => hook.tenant_id))).toEqual(new Set([mine.id]));
-  expect((await app.call("GET", `/api/v1/webhooks?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);
-  const assets = await app.call("GET", "/api/v1/assets", { key: keys.all });
+  expect((await app.as(keys.all).listWebhooks({ tenant_id: mine.id + 1 })).body).toEqual([]);
+  const assets = await app.as(keys.all).listAssets();
   expect(new Set(assets.body.map((asset: { tenant_id: number }) => asset.tenant_id))).toEqual(new Set([mine.id]));
-  expect(
-    (await app.call("GET", "/api/v1/tenants", { key: keys.all })).body.map((tenant: { id: number }) => tenant.id),
-  ).toEqual([mine.id]);
-  expect((await app.call("GET", `/api/v1/assets?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);
-  const all = (await app.call("GET", "/api/v1/tenants", { admin: app.admin })).body.map(({ id }: any) => id);
+  expect((await app.as(keys.all).listTenants()).body.map((tenant: { id: number }) => tenant.id)).toEqual([mine.id]);
+  expect((await app.as(keys.all).listAssets({ tenant_id: mine.id + 1 })).body).toEqual([]);
+  const all = (await app.as({ admin: app.admin }).listTenants()).body.map(({ id }) => id);
   expect(all).toEqual(expect.arrayContaining([mine.id, mine.id + 1, mine.id + 2]));
   for (const path of [
     "collections",

@@ -30,11 +30,11 @@ test("every response of a limited route contains the limit: counted requests the
     expect.soft(headers.has("retry-after"), about).toBe(status === 429);
   }
   // Another tenant has its own window, and the operator has none.
-  const others = await app.call("POST", path, { key: await app.key((await app.tenant()).id), body: good });
+  const others = await app.as(await app.key((await app.tenant()).id)).initiateUpload(good);
   expect([others.status, others.headers.get("ratelimit")]).toEqual([201, expect.stringMatching(/^"uploads";r=3;/)]);
-  const operators = await app.call("POST", path, { admin: app.admin, body: { ...good, tenant_id: tenant.id } });
+  const operators = await app.as({ admin: app.admin }).initiateUpload({ ...good, tenant_id: tenant.id });
   expect([operators.status, operators.headers.get("ratelimit")]).toEqual([201, null]);
-  expectError(await app.call("POST", path, { key, body: good }), 429, "rate_limited");
+  expectError(await app.as(key).initiateUpload(good), 429, "rate_limited");
 });
 
 test("a flood of addresses uses bounded memory, and none of the tenants'", async () => {

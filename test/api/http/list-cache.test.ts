@@ -59,10 +59,10 @@ test("a change is in the lists of the next request", async () => {
     const title = `Round ${round}`;
     expect(await titles()).not.toContain(title);
     const body = { video_asset: { title } };
-    await app.call("PATCH", `/api/v1/assets/${asset?.id}`, { key: theirs.key, body });
+    await app.as(theirs.key).updateAsset(asset?.id, body);
     expect(await titles()).toContain(title);
     const upload = { filename: `new-${round}.mp4`, bytes_expected: 1 };
-    const { body: created } = await app.call("POST", "/api/v1/uploads/initiate", { key: theirs.key, body: upload });
+    const { body: created } = await app.as(theirs.key).initiateUpload(upload);
     expect((await list("assets", { key: theirs.key }))[0]?.id).toBe(created.asset_id);
     expect((await list("uploads?limit=20", { key: theirs.key }))[0]?.id).toBe(created.id);
   }
@@ -85,7 +85,7 @@ test("filters, orders and cursors are different pages", async () => {
   const statuses = (rows: Row[] = []) => new Set(rows.map(({ playback_status }) => playback_status));
   expect([...statuses(first[3])].filter((status) => status !== "ready")).toEqual([]);
   expect([...statuses(first[4])].filter((status) => status !== "draft")).toEqual([]);
-  const { headers, body } = await app.call("GET", "/api/v1/assets?limit=1", { key: theirs.key });
+  const { headers, body } = await app.as(theirs.key).listAssets({ limit: 1 });
   const next = new URL(/<([^>]+)>; rel="next"/.exec(headers.get("link") ?? "")?.[1] as string);
   expect((await list(next.pathname.slice(8) + next.search, { key: theirs.key }))[0]?.id).toBeLessThan(body[0].id);
 });

@@ -11,7 +11,7 @@ let tenantId: number;
 beforeAll(async () => {
   server = await startServer(folder, { env: { VODBOX_MIN_FREE_BYTES: "0" } });
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "T", slug: "t" });
   tenantId = tenant.body.id;
 });
 afterAll(async () => {
@@ -22,10 +22,9 @@ afterAll(async () => {
 
 const initiate = async (bytes: number) =>
   (
-    await server.call("POST", "/api/v1/uploads/initiate", {
-      admin: server.admin,
-      body: { tenant_id: tenantId, filename: "a.mp4", bytes_expected: bytes },
-    })
+    await server
+      .as({ admin: server.admin })
+      .initiateUpload({ tenant_id: tenantId, filename: "a.mp4", bytes_expected: bytes })
   ).body;
 const inChunks = (bytes: Uint8Array<ArrayBuffer>) =>
   new Blob([bytes]).stream() as unknown as NonNullable<RequestInit["body"]>;
@@ -50,11 +49,8 @@ test("a body that is too large is answered 413, however it is sent, and the conn
     expect([chunked.status, chunked.body.code]).toEqual([413, "payload_too_large"]);
     expect(await sendPlainly(url, bytes)).toBe(413);
   }
-  const complete = await server.call("POST", `/api/v1/uploads/${id}/complete`, {
-    admin: server.admin,
-    body: { bytes_received: 1000 },
-  });
-  expect(complete.body.code).toBe("bytes_mismatch");
+  const complete = await server.as({ admin: server.admin }).completeUpload(id, { bytes_received: 1000 });
+  expect(complete.error.code).toBe("bytes_mismatch");
 });
 
 test("JSON that is too large is answered 413, and 401 without a credential, in chunks or not", async () => {
@@ -101,11 +97,8 @@ test("connections that break at any point do no harm, and leave nothing", async 
     ),
   );
   expect(server.child.exitCode).toBe(null);
-  expect((await server.call("GET", "/readyz")).status).toBe(200);
-  const complete = await server.call("POST", `/api/v1/uploads/${id}/complete`, {
-    admin: server.admin,
-    body: { bytes_received: 1000 },
-  });
-  expect([complete.status, complete.body.code]).toEqual([422, "bytes_mismatch"]);
+  expect((await server.as().getReadiness()).status).toBe(200);
+  const complete = await server.as({ admin: server.admin }).completeUpload(id, { bytes_received: 1000 });
+  expect([complete.status, complete.error.code]).toEqual([422, "bytes_mismatch"]);
   expect(server.stderr()).toBe("");
 });

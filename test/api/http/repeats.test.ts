@@ -254,7 +254,7 @@ test("uploads are limited per tenant, and the headers show the remaining quota",
   expect(Number(refused.headers.get("retry-after"))).toBeLessThanOrEqual(60);
   expect(refused.headers.get("ratelimit")).toMatch(/^"uploads";r=0;t=\d+$/);
   expect(refused.headers.get("ratelimit-policy")).toBe('"uploads";q=3;w=60');
-  expect((await app.call("GET", "/api/v1/assets", { key })).status).toBe(200);
+  expect((await app.as(key).listAssets()).status).toBe(200);
   const other = await app.tenant();
   expect((await ask(await app.key(other.id))).status).toBe(201);
   const { status } = await app.call("POST", paths.uploads, {

@@ -15,10 +15,7 @@ beforeAll(async () => {
   app = await testApp({ rate_limit_uploads: "100000/60" });
   const tenant = await app.tenant();
   const key = await app.key(tenant.id);
-  const pending = await app.call("POST", "/api/v1/uploads/initiate", {
-    key,
-    body: { filename: "a.mp4", bytes_expected: 10 },
-  });
+  const pending = await app.as(key).initiateUpload({ filename: "a.mp4", bytes_expected: 10 });
   await uploaded(app, key);
   const { body: contract } = await next(app);
   const lease = { worker: app.worker, lease: contract.lease.token };

@@ -10,11 +10,10 @@ beforeAll(async () => {
   tenant = await app.tenant();
   key = await app.key(tenant.id);
 });
-const path = "/api/v1/import_runs";
 const begin = (fields: Record<string, unknown> = {}) =>
-  app.call("POST", path, { key, body: { provider: "mux", total: 40, ...fields } });
+  app.as(key).createImportRun({ provider: "mux", total: 40, ...fields });
 const report = ({ body: { id } }: { body: { id: number } }, body: unknown) =>
-  app.call("PATCH", `${path}/${id}`, { key, body });
+  app.as(key).unchecked.updateImportRun(id, body);
 const problem = { source_id: "a1", title: "Trip", asset_id: null, reason: "The file is missing" };
 
 describe("an import run", () => {
@@ -27,7 +26,7 @@ describe("an import run", () => {
     const counts = { imported: 10, unchanged: 3, failed: 1, encoding: 2, bytes: 5e12 };
     expect((await report(run, counts)).body).toMatchObject({ ...counts, status: "running", ended_at: null });
     app.advance(61_000);
-    const read = async () => (await app.call("GET", `${path}/${run.body.id}`, { key })).body;
+    const read = async () => (await app.as(key).getImportRun(run.body.id)).body;
     expect(await read()).toMatchObject({ status: "interrupted", ended_at: null });
     expect((await report(run, { imported: 11 })).body).toMatchObject({ status: "running", imported: 11, failed: 1 });
     const end = { status: "failed", error: "The list ended", problems: [problem], problem_count: 7 };
@@ -35,11 +34,11 @@ describe("an import run", () => {
     app.advance(61_000);
     expect(await read()).toMatchObject({ ...end, ...counts, imported: 11 });
     expectError(await report(run, { imported: 12 }), 409, "import_run_ended");
-    const [listed] = (await app.call("GET", `${path}?limit=1`, { key })).body;
+    const [listed] = (await app.as(key).listImportRuns({ limit: 1 })).body;
     expect(listed).toMatchObject({ id: run.body.id, problem_count: 7 });
     expect(listed).not.toHaveProperty("problems");
-    expect((await app.call("DELETE", `${path}/${run.body.id}`, { key })).status).toBe(204);
-    expectError(await app.call("GET", `${path}/${run.body.id}`, { key }), 404, "not_found");
+    expect((await app.as(key).deleteImportRun(run.body.id)).status).toBe(204);
+    expectError(await app.as(key).getImportRun(run.body.id), 404, "not_found");
   });
 
   test.each<[string, Record<string, unknown>]>([
@@ -64,7 +63,7 @@ describe("an import run", () => {
   ])("keeps what it has after a report with %s", async (_, body) => {
     const run = await begin();
     expect((await report(run, body)).status).toBe(422);
-    expect((await app.call("GET", `${path}/${run.body.id}`, { key })).body).toMatchObject({
+    expect((await app.as(key).getImportRun(run.body.id)).body).toMatchObject({
       status: "running",
       problems: [],
     });
@@ -72,13 +71,9 @@ describe("an import run", () => {
 
   test("needs the scope of assets, and the newest 50 are kept", async () => {
     const reader = await app.key(tenant.id, ["assets:read"]);
-    expectError(
-      await app.call("POST", path, { key: reader, body: { provider: "mux", total: 1 } }),
-      403,
-      "forbidden_scope",
-    );
+    expectError(await app.as(reader).createImportRun({ provider: "mux", total: 1 }), 403, "forbidden_scope");
     for (let each = 0; each < 51; each++) await begin({ total: each });
-    const all = (await app.call("GET", `${path}?limit=100`, { key: reader })).body;
+    const all = (await app.as(reader).listImportRuns({ limit: 100 })).body;
     expect(all.map(({ total }: { total: number }) => total)).toEqual(Array.from({ length: 50 }, (_, at) => 50 - at));
   });
 });

@@ -225,7 +225,7 @@ describe("the DASH manifest of a live channel", () => {
     expect([head.status, head.bytes.length]).toEqual([200, 0]);
     const sent = async () => {
       await app.opened.egress.flush();
-      return (await app.call("GET", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin })).body.egress_bytes;
+      return (await app.as({ admin: app.admin }).getTenant(tenant.id)).body.egress_bytes;
     };
     const before = await sent();
     const zipped = await get(update, { headers: { "accept-encoding": "gzip", "user-agent": "one" } });

@@ -220,7 +220,7 @@ describe("a live channel", () => {
 
     const sent = async () => {
       await app.opened.egress.flush();
-      return (await app.call("GET", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin })).body.egress_bytes;
+      return (await app.as({ admin: app.admin }).getTenant(tenant.id)).body.egress_bytes;
     };
     const before = await sent();
     const bytes = [await get("00005.m4s", { from: url }), await get("00007.0.m4s", { from: url }), await get(url)]
@@ -302,7 +302,7 @@ describe("access to a live channel", () => {
     const urls = [channel.hls_url, playlist.url, new URL("00007.m4s", playlist.url).href];
     const codes = async () => Promise.all(urls.map(async (url) => codeOf(await get(url))));
     const suspend = async (status: string) => {
-      await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status } });
+      await app.as({ admin: app.admin }).updateTenant(tenant.id, { status });
       app.advance(1001);
     };
     await suspend("suspended");
@@ -319,7 +319,7 @@ describe("access to a live channel", () => {
   test("ends with the deletion of its tenant, before anything has noticed that it is suspended", async () => {
     const { channel } = await live();
     const playlist = await videoOf(channel.hls_url);
-    await app.call("DELETE", `/api/v1/admin/tenants/${tenant.id}?confirm=${tenant.slug}`, { admin: app.admin });
+    await app.as({ admin: app.admin }).deleteTenant(tenant.id, { confirm: tenant.slug });
     await app.runTask("delete-tenants");
     app.advance(1001);
     for (const url of [channel.hls_url, playlist.url, new URL("00007.m4s", playlist.url).href])

@@ -18,14 +18,14 @@ beforeEach(async () => {
   tenant = await app.tenant();
   key = await app.key(tenant.id);
 });
-const create = (body: Record<string, unknown>) => app.call("POST", path, { key, body });
-const read = async (id: number) => (await app.call("GET", `${path}/${id}`, { key })).body;
+const create = (body: Record<string, unknown>) => app.as(key).unchecked.createChannel(body);
+const read = async (id: number) => (await app.as(key).getChannel(id)).body;
 
 test("a channel has the URLs for encoders, with the host of the base URL", async () => {
   const flags = { base_url: "https://video.example.com/prefix", rtmp_port: 1935, srt_port: 9000 };
   const own = await testApp(flags);
   const tenantKey = await own.key((await own.tenant()).id);
-  const { body } = await own.call("POST", path, { key: tenantKey, body: { channel: "main-stage" } });
+  const { body } = await own.as(tenantKey).createChannel({ channel: "main-stage" });
   expect(body.ingest).toEqual({
     rtmp_url: "rtmp://video.example.com:1935/live",
     rtmps_url: null,
@@ -68,13 +68,13 @@ describe("the fields of a channel for streams", () => {
     expect(await read(other.id)).toMatchObject(OTHERS);
     let expected: Record<string, unknown> = { ...DEFAULTS };
     for (const [field, value] of Object.entries(OTHERS)) {
-      const changed = await app.call("PATCH", `${path}/${plain.id}`, { key, body: { [field]: value } });
+      const changed = await app.as(key).updateChannel(plain.id, { [field]: value });
       expected = { ...expected, [field]: value };
       expect([changed.status, changed.body], field).toEqual([200, expect.objectContaining(expected)]);
       const { warnings: _, ...record } = changed.body;
       expect(await read(plain.id), field).toEqual(record);
     }
-    const cleared = await app.call("PATCH", `${path}/${plain.id}`, { key, body: { encoding_profile: null } });
+    const cleared = await app.as(key).updateChannel(plain.id, { encoding_profile: null });
     expect(cleared.body.encoding_profile).toBe(null);
   });
 
@@ -102,19 +102,18 @@ describe("the fields of a channel for streams", () => {
     ];
     for (const [body, code] of rows) {
       const about = JSON.stringify(body);
-      expectError(await app.call("PATCH", `${path}/${made.id}`, { key, body }), 422, code, about);
+      expectError(await app.as(key).updateChannel(made.id, body), 422, code, about);
       expectError(await create({ channel: "new", ...body }), 422, code, about);
     }
     expect(await read(made.id)).toEqual(before);
-    expect((await app.call("GET", path, { key })).body).toEqual([before]);
+    expect((await app.as(key).listChannels()).body).toEqual([before]);
   });
 
   test("have captions as uploads have them: canonical, once, and with a warning when no service is configured", async () => {
     const { body } = await create({ channel: "stage", captions: ["EN", "pt-br", "en"] });
     expect(body.captions).toEqual(["en", "pt-BR"]);
     expect(body.warnings).toMatchObject([{ code: "captions_not_configured" }]);
-    const change = async (captions: string[]) =>
-      (await app.call("PATCH", `${path}/${body.id}`, { key, body: { captions } })).body;
+    const change = async (captions: string[]) => (await app.as(key).updateChannel(body.id, { captions })).body;
     expect((await change(["de"])).warnings).toEqual(body.warnings);
     const none = await change([]);
     expect([none.captions, none.warnings]).toEqual([[], undefined]);
@@ -152,24 +151,24 @@ describe("the state of a channel", () => {
     const startedAt = new Date(testStream.stream.startedAt).toISOString();
     const live = { status: "live", started_at: startedAt, viewers: 0, hls_url, dash_url };
     expect(await read(made.id)).toMatchObject(live);
-    expect((await app.call("GET", path, { key })).body).toEqual([
+    expect((await app.as(key).listChannels()).body).toEqual([
       expect.objectContaining({ id: beside.id, ...IDLE }),
       expect.objectContaining({ id: made.id, ...live }),
     ]);
-    const renamed = await app.call("PATCH", `${path}/${made.id}`, { key, body: { name: "Stage" } });
+    const renamed = await app.as(key).updateChannel(made.id, { name: "Stage" });
     expect(renamed.body).toMatchObject({ name: "Stage", ...live });
     await testStream.end();
     expect(await read(made.id)).toMatchObject(IDLE);
     const again = await TestStream.start(app, made, { messages });
     expect((await read(made.id)).started_at).toBe(new Date(again.stream.startedAt).toISOString());
-    expect((await app.call("GET", path, { key })).body).toHaveLength(2);
+    expect((await app.as(key).listChannels()).body).toHaveLength(2);
   });
 
   test("is that of this channel, not of an earlier one of the same name", async () => {
     const { body: first } = await create({ channel: "stage" });
     const testStream = await TestStream.start(app, first, { messages });
     testStream.stream.viewers.see("someone", app.opened.app.clock.now());
-    await app.call("DELETE", `${path}/${first.id}`, { key });
+    await app.as(key).revokeChannel(first.id);
     const { body: second } = await create({ channel: "stage" });
     expect(await read(second.id)).toMatchObject(IDLE);
     expect(await read(first.id)).toMatchObject({ status: "live", viewers: 1 });
@@ -220,17 +219,17 @@ describe("playback of a channel", () => {
     for (const wrong of ["59", "43201", "x"])
       expectError(await ask(`?expires_in=${wrong}`), 422, "validation_failed", wrong);
 
-    const open = await app.call("PATCH", `${path}/${made.id}`, { key, body: { playback_policy: "public" } });
+    const open = await app.as(key).updateChannel(made.id, { playback_policy: "public" });
     expect((await ask()).body.hls_url).toBe(open.body.hls_url);
     await testStream.end();
     expectError(await ask(), 422, "channel_idle");
-    await app.call("DELETE", `${path}/${made.id}`, { key });
+    await app.as(key).revokeChannel(made.id);
     expectError(await ask(), 409, "channel_revoked");
   });
 
   test("needs its scope, and a channel of the caller", async () => {
     const { body: made } = await create({ channel: "stage" });
-    const ask = (caller: string) => app.call("GET", `${path}/${made.id}/playback`, { key: caller });
+    const ask = (caller: string) => app.as(caller).getChannelPlayback(made.id);
     expectError(await ask(await app.key(tenant.id, ["assets:write"])), 403, "forbidden_scope");
     expectError(await ask(await app.key(tenant.id, ["playback:read"])), 422, "channel_idle");
     const other = await app.tenant();

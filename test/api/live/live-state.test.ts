@@ -22,12 +22,7 @@ const call: TestApp["call"] = (method, path, options) => app.call(method, path.r
 const get = (path: string) => call("GET", path);
 const ready = (fields: Record<string, unknown> = {}) => readyAsset({ call, worker: app.worker }, key, fields);
 const channel = async (fields: Record<string, unknown> = {}) =>
-  (
-    await app.call("POST", "/api/v1/live/channels", {
-      key,
-      body: { channel: "stage", playback_policy: "public", ...fields },
-    })
-  ).body;
+  (await app.as(key).createChannel({ channel: "stage", playback_policy: "public", ...fields })).body;
 const stateOf = async (name = "stage", query = "") => (await get(`/live/${name}/state.json${query}`)).body;
 const now = () => app.opened.app.clock.now();
 
@@ -98,7 +93,7 @@ describe("the state of a channel", () => {
     await change("one", { assetId: signed.asset.id });
     expect((await stateOf()).recording).toBe(null);
     await change("one", { assetId: open.asset.id });
-    await app.call("DELETE", `/api/v1/assets/${open.asset.id}`, { key });
+    await app.as(key).deleteAsset(open.asset.id);
     expect((await stateOf()).recording).toBe(null);
   });
 
@@ -106,8 +101,7 @@ describe("the state of a channel", () => {
     const made = await channel({ playback_policy: "signed" });
     const others = await channel({ channel: "other", playback_policy: "signed" });
     await recorded(made, "one");
-    const tokenOf = async ({ id }: { id: number }) =>
-      (await app.call("POST", `/api/v1/live/channels/${id}/token`, { key, body: {} })).body.token;
+    const tokenOf = async ({ id }: { id: number }) => (await app.as(key).createChannelToken(id, {})).body.token;
     const token = await tokenOf(made);
     const path = "/live/stage/state.json";
     expect((await stateOf("stage", `?token=${token}`)).hls_url).toBe(`/video/live/stage/master.m3u8?token=${token}`);
@@ -125,11 +119,11 @@ describe("the state of a channel", () => {
     const made = await channel();
     for (const name of ["nothing", "..", "%2e%2e", "a", "STAGE", "stage%00", "live%2Fstage"])
       expectError(await get(`/live/${name}/state.json`), 404, "not_found", name);
-    await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status: "suspended" } });
+    await app.as({ admin: app.admin }).updateTenant(tenant.id, { status: "suspended" });
     expectError(await get("/live/stage/state.json"), 403, "tenant_suspended");
-    await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status: "active" } });
+    await app.as({ admin: app.admin }).updateTenant(tenant.id, { status: "active" });
     expect((await stateOf()).status).toBe("idle");
-    await app.call("DELETE", `/api/v1/live/channels/${made.id}`, { key });
+    await app.as(key).revokeChannel(made.id);
     expectError(await get("/live/stage/state.json"), 404, "not_found");
   });
 });
@@ -154,7 +148,7 @@ describe("the pages of a channel", () => {
   test("may be framed as the tenant says, the watch page never", async () => {
     await channel();
     const body = { allowed_origins: ["https://www.example.com"] };
-    await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body });
+    await app.as({ admin: app.admin }).updateTenant(tenant.id, body);
     const policy = async (page: string) => (await get(`/${page}/live/stage`)).headers.get("content-security-policy");
     expect(await policy("embed")).toContain("frame-ancestors 'self' https://www.example.com");
     expect(await policy("watch")).toMatch(/frame-ancestors 'self'(;|$)/);
@@ -162,7 +156,7 @@ describe("the pages of a channel", () => {
 
   test("say why there is nothing to watch", async () => {
     const made = await channel({ playback_policy: "signed", name: "Secret stage" });
-    const { token } = (await app.call("POST", `/api/v1/live/channels/${made.id}/token`, { key, body: {} })).body;
+    const { token } = (await app.as(key).createChannelToken(made.id, {})).body;
     const rows = [
       ["/watch/live/stage", 403, "This stream is private"],
       ["/embed/live/stage?token=x", 403, "This link has expired"],
@@ -175,7 +169,7 @@ describe("the pages of a channel", () => {
       expect(answer.text).not.toMatch(/Secret|<svc-player/);
     }
     expect((await get(`/watch/live/stage?token=${token}`)).text).toContain(` token="${token}"`);
-    await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status: "suspended" } });
+    await app.as({ admin: app.admin }).updateTenant(tenant.id, { status: "suspended" });
     const suspended = await get(`/watch/live/stage?token=${token}`);
     expect([suspended.status, suspended.text.includes("Secret")]).toEqual([403, false]);
   });

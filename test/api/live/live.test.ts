@@ -19,13 +19,13 @@ beforeEach(async () => {
   key = await app.key(tenant.id);
 });
 const create = async (body: Record<string, unknown>, with_ = key) =>
-  (await app.call("POST", path, { key: with_, body })).body;
+  (await app.as(with_).unchecked.createChannel(body)).body;
 
 describe("a channel", () => {
   test("is created with a stream key that is shown once and stored as a hash", async () => {
     const once = { "idempotency-key": "once" };
     const body = { channel: "main-stage", name: "Main stage", publisher: "ann" };
-    const made = await app.call("POST", path, { key, body, headers: once });
+    const made = await app.as({ key, headers: once }).createChannel(body);
     const { stream_key, ...record } = made.body;
     expect([made.status, stream_key]).toEqual([201, expect.stringMatching(/^live_[A-Za-z0-9]{40}$/)]);
     expect(record).toEqual({
@@ -57,10 +57,10 @@ describe("a channel", () => {
       ingest: { rtmp_url: null, rtmps_url: null, srt_url: null, whip_url: null },
       ...{ created_at: expect.any(String), updated_at: expect.any(String) },
     });
-    const again = await app.call("POST", path, { key, body, headers: once });
+    const again = await app.as({ key, headers: once }).createChannel(body);
     expect([again.status, again.headers.get("idempotent-replayed"), again.body]).toEqual([201, "true", record]);
-    expect((await app.call("GET", path, { key })).body).toEqual([record]);
-    expect((await app.call("GET", `${path}/${record.id}`, { key })).body).toEqual(record);
+    expect((await app.as(key).listChannels()).body).toEqual([record]);
+    expect((await app.as(key).getChannel(record.id)).body).toEqual(record);
     const { db } = app.opened.app;
     const kept = JSON.stringify([
       await db.all(sql.raw("select * from live_channels")),
@@ -86,8 +86,9 @@ describe("a channel", () => {
       ["another policy", { channel: "ab", playback_policy: "secret" }, "validation_failed"],
       ["a blank publisher", { channel: "ab", publisher: "" }, "validation_failed"],
     ];
-    for (const [about, body, code] of rows) expectError(await app.call("POST", path, { key, body }), 422, code, about);
-    expect((await app.call("GET", path, { key })).body).toEqual([]);
+    for (const [about, body, code] of rows)
+      expectError(await app.as(key).unchecked.createChannel(body), 422, code, about);
+    expect((await app.as(key).listChannels()).body).toEqual([]);
   });
 
   test("has a name that is unique over all tenants, and stays its tenant's when it is revoked", async () => {
@@ -95,14 +96,9 @@ describe("a channel", () => {
     const theirs = await app.key(other.id);
     const first = await create({ channel: "news" });
     for (const each of [key, theirs])
-      expectError(
-        await app.call("POST", path, { key: each, body: { channel: "news" } }),
-        422,
-        "validation_failed",
-        "taken",
-      );
-    for (const _ of [1, 2]) expect((await app.call("DELETE", `${path}/${first.id}`, { key })).status).toBe(204);
-    expect((await app.call("GET", `${path}/${first.id}`, { key })).body.revoked_at).not.toBe(null);
+      expectError(await app.as(each).createChannel({ channel: "news" }), 422, "validation_failed", "taken");
+    for (const _ of [1, 2]) expect((await app.as(key).revokeChannel(first.id)).status).toBe(204);
+    expect((await app.as(key).getChannel(first.id)).body.revoked_at).not.toBe(null);
     for (const [method, at] of [
       ["PATCH", ""],
       ["POST", "/stream_key"],
@@ -110,21 +106,21 @@ describe("a channel", () => {
       ["POST", "/publish_token"],
     ] as const)
       expectError(await app.call(method, `${path}/${first.id}${at}`, { key, body: {} }), 409, "channel_revoked");
-    expectError(await app.call("POST", path, { key: theirs, body: { channel: "news" } }), 422, "validation_failed");
+    expectError(await app.as(theirs).createChannel({ channel: "news" }), 422, "validation_failed");
     const second = await create({ channel: "news" });
     expect(second.id).not.toBe(first.id);
     const publish = (password: string) => gateway.may({ action: "publish", path: "live/news", password });
     expect([await publish(first.stream_key), await publish(second.stream_key)]).toEqual([403, 204]);
-    const listed = (await app.call("GET", `${path}?channel=news`, { key })).body;
+    const listed = (await app.as(key).listChannels({ channel: "news" })).body;
     expect(listed.map(({ id }: { id: number }) => id)).toEqual([second.id, first.id]);
   });
 
   test("uses the tenant's policy by default, and is paged", async () => {
     const open = await app.tenant({ default_playback_policy: "public" });
     const body = { tenant_id: open.id, channel: "open-one" };
-    expect((await app.call("POST", path, { admin: app.admin, body })).body.playback_policy).toBe("public");
+    expect((await app.as({ admin: app.admin }).createChannel(body)).body.playback_policy).toBe("public");
     for (const channel of ["one", "two", "three"]) await create({ channel });
-    const first = await app.call("GET", `${path}?limit=2`, { key });
+    const first = await app.as(key).listChannels({ limit: 2 });
     expect(first.body.map((each: { channel: string }) => each.channel)).toEqual(["three", "two"]);
     const next = /<([^>]+)>/.exec(first.headers.get("link") ?? "")?.[1] as string;
     expect((await app.call("GET", next, { key })).body.map((each: { channel: string }) => each.channel)).toEqual([
@@ -170,7 +166,7 @@ describe("the gateway", () => {
       // The body of an unauthenticated request is not read.
       expect.soft((await app.call("POST", "/api/v1/live/auth", { ...options, raw: "{" })).status, name).toBe(401);
     }
-    const rotated = await app.call("POST", "/api/v1/admin/tokens/live/rotate", { admin: app.admin });
+    const rotated = await app.as({ admin: app.admin }).rotateToken("live");
     expect((await gateway.ask(client, { bearer: right })).status).toBe(401);
     expect((await gateway.ask(client, { bearer: rotated.body.token })).status).toBe(204);
   });
@@ -237,10 +233,8 @@ describe("the gateway", () => {
       (await app.call("POST", `${path}/${id}/token`, { key, ...(body && { body }) })).body;
     const made = await token(shut.id, { expires_in: 60 });
     expect(made).toMatchObject({ path: "live/shut", token: expect.any(String) });
-    const asset = (
-      await app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a.mp4", bytes_expected: 1 } })
-    ).body;
-    const own = (await app.call("POST", "/api/v1/signing_keys", { key, body: { algorithm: "EdDSA" } })).body;
+    const asset = (await app.as(key).initiateUpload({ filename: "a.mp4", bytes_expected: 1 })).body;
+    const own = (await app.as(key).createSigningKey({ algorithm: "EdDSA" })).body;
     const secret = createPrivateKey(Buffer.from(own.private_key, "base64").toString());
     const signed = (sub: string) =>
       new SignJWT({})
@@ -274,7 +268,7 @@ describe("the gateway", () => {
     expect(await gateway.may({ action: "read", ...at, password: made.token })).toBe(403);
     for (const expires_in of [59, 43_201, 90.5, "60"])
       expectError(
-        await app.call("POST", `${path}/${shut.id}/token`, { key, body: { expires_in } }),
+        await app.as(key).unchecked.createChannelToken(shut.id, { expires_in }),
         422,
         "validation_failed",
         `${expires_in}`,
@@ -283,13 +277,11 @@ describe("the gateway", () => {
 
   test("applies every change with its response", async () => {
     const made = await create({ channel: "stage" });
-    const one = `${path}/${made.id}`;
     const publish = (client: object = {}) =>
       gateway.may({ action: "publish", path: "live/stage", password: made.stream_key, ...client });
     const read = () => gateway.may({ action: "read", path: "live/stage" });
-    const patch = async (body: object) => (await app.call("PATCH", one, { key, body })).status;
-    const suspend = (status: string) =>
-      app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status } });
+    const patch = async (body: object) => (await app.as(key).updateChannel(made.id, body)).status;
+    const suspend = (status: string) => app.as({ admin: app.admin }).updateTenant(tenant.id, { status });
     expect([await publish(), await read()]).toEqual([204, 403]);
     expect([await patch({ playback_policy: "public", name: "Stage" }), await read()]).toEqual([200, 204]);
     expect([await patch({ publisher: "ann" }), await publish(), await publish({ user: "ann" })]).toEqual([
@@ -302,11 +294,11 @@ describe("the gateway", () => {
     await suspend("active");
     app.advance(1001);
     expect([await publish(), await read()]).toEqual([204, 204]);
-    const rotated = await app.call("POST", `${one}/stream_key`, { key });
+    const rotated = await app.as(key).rotateStreamKey(made.id);
     expect([rotated.status, await publish(), await publish({ password: rotated.body.stream_key })]).toEqual([
       200, 403, 204,
     ]);
-    expect((await app.call("DELETE", one, { key })).status).toBe(204);
+    expect((await app.as(key).revokeChannel(made.id)).status).toBe(204);
     expect([await publish({ password: rotated.body.stream_key }), await read()]).toEqual([403, 403]);
     expect(await app.newEvents()).toEqual([]);
   });
@@ -316,7 +308,7 @@ describe("the gateway", () => {
     const publish = () => gateway.may({ action: "publish", path: "live/stage", password: made.stream_key });
     const read = () => gateway.may({ action: "read", path: "live/stage" });
     expect([await publish(), await read()]).toEqual([204, 204]);
-    await app.call("DELETE", `/api/v1/admin/tenants/${tenant.id}?confirm=${tenant.slug}`, { admin: app.admin });
+    await app.as({ admin: app.admin }).deleteTenant(tenant.id, { confirm: tenant.slug });
     await app.runTask("delete-tenants");
     app.advance(1001);
     expect([await publish(), await read()]).toEqual([403, 403]);
@@ -326,25 +318,25 @@ describe("the gateway", () => {
     const made = await create({ channel: "stage", playback_policy: "public" });
     const newest = await app.tenant();
     const body = { channel: "newest" };
-    const created = await app.call("POST", path, { key: await app.key(newest.id), body });
+    const created = await app.as(await app.key(newest.id)).createChannel(body);
     const publish = (name: string, password: string) =>
       gateway.may({ action: "publish", path: `live/${name}`, password });
     expect([await publish("newest", created.body.stream_key), await publish("stage", made.stream_key)]).toEqual([
       204, 204,
     ]);
     const remove = async ({ id, slug }: { id: number; slug: string }) => {
-      await app.call("DELETE", `/api/v1/admin/tenants/${id}?confirm=${slug}`, { admin: app.admin });
+      await app.as({ admin: app.admin }).deleteTenant(id, { confirm: slug });
       await app.runTask("delete-tenants");
       app.advance(1001);
     };
     await remove(newest);
-    const rotated = await app.call("POST", `${path}/${made.id}/stream_key`, { key });
+    const rotated = await app.as(key).rotateStreamKey(made.id);
     expect([await publish("stage", made.stream_key), await publish("stage", rotated.body.stream_key)]).toEqual([
       403, 204,
     ]);
     // Without any channel, numbers begin again.
     await remove(tenant);
-    const only = await app.call("POST", path, { key: await app.key((await app.tenant()).id), body });
+    const only = await app.as(await app.key((await app.tenant()).id)).createChannel(body);
     expect(await publish("newest", only.body.stream_key)).toBe(204);
   });
 
@@ -357,7 +349,7 @@ describe("the gateway", () => {
       return held.promise;
     });
     await isWriting.promise;
-    const behind = app.call("PATCH", `${path}/${made.id}`, { key, body: { publisher: "ann" } });
+    const behind = app.as(key).updateChannel(made.id, { publisher: "ann" });
     const publish = { action: "publish", path: "live/stage", password: made.stream_key };
     for (let time = 0; time < 50; time++) expect(await gateway.may(publish)).toBe(204);
     held.resolve();

@@ -11,7 +11,7 @@ test("a channel has tokens that publish in place of the stream key, until they e
   const gateway = gatewayOf(app);
   const tenant = await app.tenant();
   const key = await app.key(tenant.id);
-  const create = async (body: Record<string, unknown>) => (await app.call("POST", path, { key, body })).body;
+  const create = async (body: Record<string, unknown>) => (await app.as(key).unchecked.createChannel(body)).body;
   app.stopClock();
   const stage = await create({ channel: "stage", publisher: "ann" });
   const other = await create({ channel: "other" });
@@ -37,16 +37,16 @@ test("a channel has tokens that publish in place of the stream key, until they e
   expect(await publish(token, "other")).toBe(403);
   expect(await gateway.may({ action: "read", path: "live/stage", password: token })).toBe(403);
   const theirs = await app.key((await app.tenant()).id);
-  expectError(await app.call("POST", at, { key: theirs, body: {} }), 404, "not_found");
+  expectError(await app.as(theirs).createPublishToken(stage.id, {}), 404, "not_found");
   const reader = await app.key(tenant.id, ["assets:read"]);
-  expectError(await app.call("POST", at, { key: reader, body: {} }), 403, "forbidden_scope");
+  expectError(await app.as(reader).createPublishToken(stage.id, {}), 403, "forbidden_scope");
   for (const expires_in of [59, 43_201, 60.5, "60"])
-    expectError(await app.call("POST", at, { key, body: { expires_in } }), 422, "validation_failed");
+    expectError(await app.as(key).unchecked.createPublishToken(stage.id, { expires_in }), 422, "validation_failed");
 
   app.advance(60_000);
   expect(await publish(token)).toBe(403);
-  const next = (await app.call("POST", `${path}/${other.id}/publish_token`, { key, body: {} })).body.token;
+  const next = (await app.as(key).createPublishToken(other.id, {})).body.token;
   expect(await publish(next, "other")).toBe(204);
-  await app.call("POST", `${path}/${other.id}/stream_key`, { key });
+  await app.as(key).rotateStreamKey(other.id);
   expect(await publish(next, "other")).toBe(403);
 });

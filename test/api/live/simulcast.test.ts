@@ -15,7 +15,7 @@ beforeEach(async () => {
   app = await testApp();
   const tenant = await app.tenant();
   key = await app.key(tenant.id);
-  channel = (await app.call("POST", channels, { key, body: { channel: "stage" } })).body;
+  channel = (await app.as(key).createChannel({ channel: "stage" })).body;
   path = `${channels}/${channel.id}/targets`;
 });
 const create = (body: object) => app.call("POST", path, { key, body });
@@ -63,7 +63,7 @@ test("stream keys are encrypted in the database, and not in the audit log", asyn
   const { db } = app.opened.app;
   const [row] = await db.select().from(simulcastTargets).where(eq(simulcastTargets.id, body.id)).all();
   expect(JSON.stringify(row)).not.toContain(KEY);
-  const audit = await app.call("GET", "/api/v1/admin/audit", { admin: app.admin });
+  const audit = await app.as({ admin: app.admin }).listAuditEntries();
   expect(audit.status).toBe(200);
   expect(audit.text).toContain("targets");
   expect(audit.text).not.toContain(KEY);
@@ -124,7 +124,7 @@ test("a channel has at most five targets, and a revoked one gets no more", async
   for (let index = 0; index < 5; index++) expect((await create(URL_AND_KEY)).status).toBe(201);
   expectError(await create(URL_AND_KEY), 422, "simulcast_target_limit_reached");
   const [first] = (await app.call("GET", path, { key })).body;
-  await app.call("DELETE", `${channels}/${channel.id}`, { key });
+  await app.as(key).revokeChannel(channel.id);
   expectError(await create(URL_AND_KEY), 409, "channel_revoked");
   expectError(await app.call("PATCH", `${path}/${first.id}`, { key, body: { name: "x" } }), 409, "channel_revoked");
   expect((await app.call("DELETE", `${path}/${first.id}`, { key })).status).toBe(204);
@@ -133,8 +133,8 @@ test("a channel has at most five targets, and a revoked one gets no more", async
 test("targets of another tenant, or of another channel, do not exist", async () => {
   const { body } = await create(URL_AND_KEY);
   const theirs = await app.key((await app.tenant()).id);
-  const own = (await app.call("POST", channels, { key: theirs, body: { channel: "own" } })).body;
-  const other = (await app.call("POST", channels, { key, body: { channel: "other" } })).body;
+  const own = (await app.as(theirs).createChannel({ channel: "own" })).body;
+  const other = (await app.as(key).createChannel({ channel: "other" })).body;
   for (const [credentials, of] of [
     [theirs, channel.id],
     [theirs, own.id],
@@ -143,7 +143,7 @@ test("targets of another tenant, or of another channel, do not exist", async () 
     const one = `${channels}/${of}/targets/${body.id}`;
     for (const method of ["GET", "DELETE"] as const)
       expectError(await app.call(method, one, { key: credentials }), 404, "not_found");
-    expectError(await app.call("PATCH", one, { key: credentials, body: { enabled: false } }), 404, "not_found");
+    expectError(await app.as(credentials).updateSimulcastTarget(of, body.id, { enabled: false }), 404, "not_found");
   }
   expectError(await app.call("GET", path, { key: theirs }), 404, "not_found");
   expectError(await app.call("POST", path, { key: theirs, body: URL_AND_KEY }), 404, "not_found");

@@ -98,14 +98,10 @@ beforeAll(async () => {
       VODBOX_TRANSLATE_KEY: KEY,
     },
   });
-  const { admin, call } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", {
-    admin,
-    body: { name: "Acme", slug: "acme", plan_name: "pro" },
-  });
+  const { admin, as } = server;
+  const tenant = await as({ admin }).createTenant({ name: "Acme", slug: "acme", plan_name: "pro" });
   const keyNamed = async (name: string) =>
-    (await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, name, scopes: SCOPES } })).body
-      .token;
+    (await as({ admin }).createApiKey({ tenant_id: tenant.body.id, name, scopes: SCOPES })).body.token;
   await keyNamed("CI");
   key = await keyNamed("Agent");
   client = await agentOf(server, key);

@@ -30,10 +30,7 @@ beforeAll(async () => {
       source_key: `tenants/${tenantId}/${index}`,
       ...NEW,
     };
-    const made = await server.call("POST", "/api/v1/assets", {
-      key,
-      body: { tenant_id: tenantId, video_asset: asset },
-    });
+    const made = await server.as(key).createAsset({ tenant_id: tenantId, video_asset: asset });
     expect(made.status, made.text).toBe(201);
     assets.push(made.body.asset);
   }
@@ -41,13 +38,13 @@ beforeAll(async () => {
 afterAll(() => void server?.child.kill("SIGKILL"));
 
 async function newTenant(slug: string): Promise<number> {
-  const made = await server.call("POST", "/api/v1/admin/tenants", { admin: server.admin, body: { name: slug, slug } });
+  const made = await server.as({ admin: server.admin }).createTenant({ name: slug, slug });
   expect(made.status, made.text).toBe(201);
   return made.body.id;
 }
 async function newKey(tenant: number, scopes: string[]): Promise<string> {
   const body = { tenant_id: tenant, name: "Agent", scopes };
-  const made = await server.call("POST", "/api/v1/api_keys", { admin: server.admin, body });
+  const made = await server.as({ admin: server.admin }).createApiKey(body);
   expect(made.status, made.text).toBe(201);
   return made.body.token;
 }
@@ -94,17 +91,15 @@ describe("tools", () => {
     });
     const other = await run(reader, "call_operation", { name: "delete_asset", arguments: { id: assets[0].id } });
     expect(other.isError).toBe(true);
-    expect((await server.call("GET", `/api/v1/assets/${assets[0].id}`, { key })).status).toBe(200);
+    expect((await server.as(key).getAsset(assets[0].id)).status).toBe(200);
   });
 
   test("are those of a person's role", async () => {
     const person = { email: "viewer@example.com", password: "correct horse" };
     const body = { tenant_id: tenantId, role: "viewer", ...person };
-    const made = await server.call("POST", "/api/v1/users", { admin: server.admin, body });
+    const made = await server.as({ admin: server.admin }).createTenantUser(body);
     expect(made.status, made.text).toBe(201);
-    const device = await server.call("POST", "/api/v1/device_tokens", {
-      body: { email_address: person.email, password: person.password },
-    });
+    const device = await server.as().createDeviceToken({ email_address: person.email, password: person.password });
     const viewer = await agent(device.body.token);
     const names = (await viewer.listTools()).tools.map(({ name }) => name);
     expect(names).toContain("list_assets");
@@ -141,8 +136,9 @@ describe("tools", () => {
     expect(changed, changed.text).toMatchObject({ isError: false, json: { id, title: "Another title" } });
     const read = await run(client, "get_asset", { id });
     expect(read.json).toMatchObject({ id, title: "Another title" });
-    const activity = `/api/v1/activity?tenant_id=${tenantId}&action=update_asset`;
-    const { body: entries } = await server.call("GET", activity, { admin: server.admin });
+    const { body: entries } = await server
+      .as({ admin: server.admin })
+      .listActivity({ tenant_id: tenantId, action: "update_asset" });
     expect(entries).toMatchObject([{ target_id: String(id), address: "127.0.0.1" }]);
     const wrong = await run(client, "update_asset", { id, video_asset: { title: "" } });
     expect(wrong).toMatchObject({ isError: true, json: { code: "validation_failed" } });
@@ -232,7 +228,7 @@ describe("tools", () => {
     const client = await agent();
     const notes = Object.fromEntries(Array.from({ length: 80 }, (_, index) => [`note_${index}`, "é".repeat(1000)]));
     for (const { id } of assets.slice(0, 5)) {
-      const set = await server.call("PATCH", `/api/v1/assets/${id}/tags`, { key, body: notes });
+      const set = await server.as(key).updateTags(id, notes);
       expect(set.status, set.text).toBe(200);
     }
     const list = await run(client, "list_assets", { limit: 500 });

@@ -11,12 +11,9 @@ let key: string;
 let id: number;
 beforeAll(async () => {
   server = await startServer(newFolder());
-  const { admin, call } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Acme", slug: "acme" } });
-  const made = await call("POST", "/api/v1/api_keys", {
-    admin,
-    body: { tenant_id: tenant.body.id, scopes: ["assets:read"] },
-  });
+  const { admin, as } = server;
+  const tenant = await as({ admin }).createTenant({ name: "Acme", slug: "acme" });
+  const made = await as({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes: ["assets:read"] });
   key = made.body.token;
   const sizes = { source_bytes: 0, storage_bytes: 0, duration_seconds: 0 };
   const draft = {
@@ -26,10 +23,7 @@ beforeAll(async () => {
     playback_status: "draft",
     ...sizes,
   };
-  const asset = await call("POST", "/api/v1/assets", {
-    admin,
-    body: { tenant_id: tenant.body.id, video_asset: draft },
-  });
+  const asset = await as({ admin }).createAsset({ tenant_id: tenant.body.id, video_asset: draft });
   expect(asset.status, asset.text).toBe(201);
   id = asset.body.asset.id;
 });

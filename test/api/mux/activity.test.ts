@@ -14,8 +14,8 @@ beforeAll(async () => {
 async function recorded() {
   const tenant = await app.tenant();
   const key = await app.key(tenant.id);
-  const path = `/api/v1/activity?tenant_id=${tenant.id}&limit=100`;
-  const entries = async () => (await app.call("GET", path, { admin: app.admin })).body;
+  const entries = async () =>
+    (await app.as({ admin: app.admin }).listActivity({ tenant_id: tenant.id, limit: 100 })).body;
   async function addedBy<T>(change: () => Promise<T>): Promise<{ value: T; added: any[] }> {
     const [{ id: last }] = await entries();
     const value = await change();

@@ -63,7 +63,7 @@ describe("an asset", () => {
     });
     expect(made.created_at).toMatch(/^\d{10}$/);
     expect(made.playback_ids?.map(({ policy }) => policy)).toEqual(["public", "signed"]);
-    const { body } = await app.call("GET", `/api/v1/assets/${made.id}`, { key });
+    const { body } = await app.as(key).getAsset(made.id);
     expect(body).toMatchObject({
       title: "A film",
       playback_policy: "public",

@@ -22,7 +22,7 @@ beforeAll(async () => {
       { ...about, event: "play", viewer_id: session },
       { ...about, event: "heartbeat", watched_seconds: seconds, position_seconds: seconds },
     ];
-    await app.call("POST", "/api/v1/playback_events", { body: { events }, headers: { "user-agent": agent } });
+    await app.as({ headers: { "user-agent": agent } }).recordPlaybackEvents({ events });
   };
   await view(watched.id, "a", 10);
   await view(watched.id, "b", 5, PHONE);

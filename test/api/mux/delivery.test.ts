@@ -12,9 +12,7 @@ beforeEach(async () => {
   key = await app.key((await app.tenant()).id);
   ({ asset } = await readyAsset(app, key));
 });
-const open = async () =>
-  (await app.call("POST", `/api/v1/assets/${asset.id}/playback_ids`, { key, body: { policy: "public" } })).body
-    .id as string;
+const open = async () => (await app.as(key).createPlaybackId(asset.id, { policy: "public" })).body.id as string;
 const get = (path: string) => app.call("GET", path);
 /** A request to a host of the domain. */
 const at = (host: string, path: string) =>
@@ -117,7 +115,7 @@ describe("the URLs of players", () => {
 
   test("need a token of Mux's form for a signed one", async () => {
     const mux = muxClient(app, key);
-    const made = await app.call("POST", "/api/v1/signing_keys", { key, body: {} });
+    const made = await app.as(key).createSigningKey({});
     const own = { keyId: made.body.key_id, keySecret: made.body.private_key };
     const id = asset.external_id;
     const sign = (type: "video" | "thumbnail" | "storyboard", params?: Record<string, string>) =>

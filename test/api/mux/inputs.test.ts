@@ -119,7 +119,7 @@ describe("text tracks", () => {
       status: "preparing",
       primary: false,
     });
-    const { body } = await app.call("GET", `/api/v1/assets/${id}/audio_tracks`, { key });
+    const { body } = await app.as(key).listAudioTracks(id);
     expect(body.at(-1)).toMatchObject({ language: "fr", name: "French", status: "processing" });
     const captions = mux.video.assets.createTrack(id, { ...fields, closed_captions: true });
     expect(await refusal(captions)).toMatchObject({ status: 400 });
@@ -127,7 +127,7 @@ describe("text tracks", () => {
     expect(named).toEqual({ ...made, name: "Commentaire" });
     expect((await mux.video.assets.retrieve(id)).tracks).toContainEqual(named);
     await mux.video.assets.deleteTrack(id, made.id as string);
-    const activity = await app.call("GET", `/api/v1/activity?tenant_id=${tenant.id}&limit=3`, { admin: app.admin });
+    const activity = await app.as({ admin: app.admin }).listActivity({ tenant_id: tenant.id, limit: 3 });
     expect(activity.body.map(({ action }: { action: string }) => action)).toEqual([
       "delete_track",
       "update_track",
@@ -161,7 +161,7 @@ test("a clip is a part of another asset, with its own texts and policy", async (
   const source_asset_id = String(parent.id);
   expect(made).toMatchObject({ ingest_type: "on_demand_clip", source_asset_id, passthrough: "clip" });
   expect(made.playback_ids).toMatchObject([{ policy: "public" }]);
-  const { body } = await app.call("GET", `/api/v1/assets/${made.id}`, { key });
+  const { body } = await app.as(key).getAsset(made.id);
   expect(body.tags).toEqual({ passthrough: "clip", place: "Rome" });
   const wrong = (fields: object) => refusal(mux.video.assets.create({ inputs: [{ url, ...fields }] }));
   expect(await wrong({ start_time: 3, end_time: 2 })).toMatchObject({ status: 400 });

@@ -51,7 +51,7 @@ describe("a live stream", () => {
     });
     expect(await mux.video.liveStreams.retrieve(made.id)).toEqual(made);
     expect((await mux.video.liveStreams.list()).data).toEqual([made]);
-    const native = await app.call("GET", `/api/v1/live/channels/${made.id}`, { key });
+    const native = await app.as(key).getChannel(made.id);
     expect(native.body).toMatchObject({ name: "Stage", playback_policy: "public", low_latency: true, record: true });
     const changed = await mux.video.liveStreams.update(made.id, { passthrough: "yours", latency_mode: "standard" });
     expect(changed).toMatchObject({ passthrough: "yours", latency_mode: "standard", stream_key: made.stream_key });
@@ -77,7 +77,7 @@ describe("a live stream", () => {
     expect(made).toMatchObject({ reconnect_window: 60, max_continuous_duration: 43_200 });
     const change = { reconnect_window: 10, max_continuous_duration: 600 };
     expect(await mux.video.liveStreams.update(made.id, change)).toMatchObject(change);
-    const native = async () => (await app.call("GET", `/api/v1/live/channels/${made.id}`, { key })).body;
+    const native = async () => (await app.as(key).getChannel(made.id)).body;
     expect(await native()).toMatchObject({ reconnect_seconds: 10, max_duration_seconds: 600, enabled: true });
     expect(await publish("app", made.stream_key)).toMatchObject({ channel: { reconnectMs: 10_000 } });
     const withStatus = async (status: "active" | "idle" | "disabled") =>
@@ -105,7 +105,7 @@ describe("a live stream", () => {
 
   test("names its recordings, and they name it", async () => {
     const made = await mux.video.liveStreams.create({ playback_policies: ["public"] });
-    const channel = (await app.call("GET", `/api/v1/live/channels/${made.id}`, { key })).body;
+    const channel = (await app.as(key).getChannel(made.id)).body;
     const ids: string[] = [];
     for (const name of ["one", "two", "three"]) {
       const { asset } = await readyAsset(app, key, { title: name });
@@ -142,7 +142,7 @@ describe("a live stream", () => {
     });
     expect(made.generated_subtitles).toEqual([generated]);
     expect(made.embedded_subtitles?.map(({ name }) => name)).toEqual(["CC1", "CC2", "CC3", "CC4"]);
-    const native = async () => (await app.call("GET", `/api/v1/live/channels/${made.id}`, { key })).body.captions_live;
+    const native = async () => (await app.as(key).getChannel(made.id)).body.captions_live;
     expect(await native()).toEqual(["de"]);
     const { liveStreams: streams } = mux.video;
     expect(await streams.updateEmbeddedSubtitles(made.id, { embedded_subtitles: [{}] })).toEqual(made);
@@ -190,7 +190,7 @@ describe("a live stream", () => {
   test("plays by its playback ids, with their policies", async () => {
     const made = await mux.video.liveStreams.create({ playback_policies: ["public"] });
     const open = made.playback_ids?.[0]?.id as string;
-    const channel = (await app.call("GET", `/api/v1/live/channels/${made.id}`, { key })).body;
+    const channel = (await app.as(key).getChannel(made.id)).body;
     const testStream = await TestStream.start(app, channel, { messages: await streamSource(4) });
     await testStream.publishUntil(2.3);
     const follow = async (path: string) => {

@@ -16,7 +16,6 @@ beforeAll(async () => {
   mux = muxClient(app, key);
   return app.close;
 });
-const PATH = "/api/v1/playback_restrictions";
 const referrer = { allowed_domains: ["example.com", "*.Example.org"] };
 const restrictions = () => mux.video.playbackRestrictions;
 
@@ -30,23 +29,23 @@ describe("playback restrictions", () => {
     });
     expect(await restrictions().retrieve(made.id)).toEqual(made);
     expect((await restrictions().list()).data).toEqual([made]);
-    const native = await app.call("GET", `${PATH}/${made.id}`, { key });
+    const native = await app.as(key).getPlaybackRestriction(made.id);
     expect(native.body).toMatchObject({ allowed_domains: made.referrer.allowed_domains, allow_no_user_agent: true });
-    expect((await app.call("GET", PATH, { key })).body).toEqual([native.body]);
+    expect((await app.as(key).listPlaybackRestrictions()).body).toEqual([native.body]);
     const open = await restrictions().updateReferrer(made.id, { allowed_domains: ["*"], allow_no_referrer: true });
     expect(open.referrer).toEqual({ allowed_domains: ["*"], allow_no_referrer: true });
     const agent = { allow_no_user_agent: false, allow_high_risk_user_agent: true };
     expect((await restrictions().updateUserAgent(made.id, agent)).user_agent).toEqual(agent);
     const risky = restrictions().updateUserAgent(made.id, { ...agent, allow_high_risk_user_agent: false });
     expect(await refusal(risky)).toMatchObject({ status: 422, messages: [expect.stringContaining("high_risk")] });
-    const changed = await app.call("PATCH", `${PATH}/${made.id}`, { key, body: { allow_no_referrer: false } });
+    const changed = await app.as(key).updatePlaybackRestriction(made.id, { allow_no_referrer: false });
     expect(changed.body).toMatchObject({
       allowed_domains: ["*"],
       allow_no_referrer: false,
       allow_no_user_agent: false,
     });
     const stranger = await app.key((await app.tenant()).id);
-    expectError(await app.call("DELETE", `${PATH}/${made.id}`, { key: stranger }), 404, "not_found");
+    expectError(await app.as(stranger).deletePlaybackRestriction(made.id), 404, "not_found");
     expect(await refusal(muxClient(app, stranger).video.playbackRestrictions.delete(made.id))).toMatchObject({
       status: 404,
     });
@@ -62,7 +61,7 @@ describe("playback restrictions", () => {
     ["a long name", ["a".repeat(254)]],
     ["too many", Array(101).fill("example.com")],
   ])("with %s as a domain are refused", async (_, allowed_domains) => {
-    expectError(await app.call("POST", PATH, { key, body: { allowed_domains } }), 422, "validation_failed");
+    expectError(await app.as(key).unchecked.createPlaybackRestriction({ allowed_domains }), 422, "validation_failed");
     const made = restrictions().create({ referrer: { allowed_domains } as never, user_agent: {} });
     expect(await refusal(made)).toMatchObject({ status: 400, type: "invalid_parameters" });
   });

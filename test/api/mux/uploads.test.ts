@@ -50,7 +50,7 @@ test("a direct upload becomes an asset, in chunks", async () => {
   expect(asset).toMatchObject({ passthrough: "up", meta: { title: "Up" }, upload_id: made.id, status: "preparing" });
   expect(asset.playback_ids?.map(({ policy }) => policy)).toEqual(["public", "signed"]);
   expect((await mux.video.assets.list({ upload_id: made.id })).data).toEqual([asset]);
-  const native = await app.call("GET", `/api/v1/assets/${asset.id}`, { key });
+  const native = await app.as(key).getAsset(asset.id);
   expect(native.body).toMatchObject({ playback_status: "processing", source_bytes: bytes.length });
   expect((await put(url, "other")).status).toBe(403);
 });
@@ -70,7 +70,7 @@ test("a file of unknown length, as fetch sends a stream, is limited while it arr
   expect(sent.status, sent.text).toBe(200);
   const done = await mux.video.uploads.retrieve(made?.id as string);
   expect(done).toMatchObject({ status: "asset_created" });
-  const native = await app.call("GET", `/api/v1/assets/${done.asset_id}`, { key });
+  const native = await app.as(key).getAsset(done.asset_id);
   expect(native.body).toMatchObject({ playback_status: "processing", source_bytes: bytes.length });
   expect((await send(made?.url as string, bytes)).status).toBe(403);
 

@@ -7,7 +7,6 @@ import { muxClient } from "#test/support/mux/client.ts";
 import { type Receiver, receiver } from "#test/support/receiver.ts";
 import { subtitled } from "#test/support/subtitles.ts";
 
-const PATH = "/api/v1/webhooks";
 let app: TestApp;
 let key: string;
 let mux: Mux;
@@ -18,7 +17,7 @@ beforeEach(async () => {
   mux = muxClient(app, key);
   there = await receiver();
 });
-const create = (fields: object) => app.call("POST", PATH, { key, body: { url: there.url, ...fields } });
+const create = (fields: object) => app.as(key).createWebhook({ url: there.url, ...fields });
 
 describe("an endpoint with Mux's format", () => {
   test("receives Mux's events, which its client verifies", async () => {
@@ -49,15 +48,15 @@ describe("an endpoint with Mux's format", () => {
     expect(track?.data).toMatchObject({ type: "text", language_code: "en", asset_id: id });
     expect(there.received[0]?.headers["svc-signature"]).toBeUndefined();
     there.received.length = 0;
-    await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
+    await app.as(key).deleteAsset(asset.id);
     await app.runTask("deliver-webhooks");
     expect(there.received.map(({ json }) => [json.type, json.object, json.data.id])).toEqual([
       ["video.asset.deleted", { type: "asset", id }, id],
     ]);
-    const [sent] = (await app.call("GET", `${PATH}/${endpoint.id}/deliveries`, { key })).body;
-    const details = await app.call("GET", `${PATH}/${endpoint.id}/deliveries/${sent.id}`, { key });
+    const [sent] = (await app.as(key).listDeliveries(endpoint.id)).body;
+    const details = await app.as(key).getDelivery(endpoint.id, sent.id);
     expect(JSON.parse(details.body.request.body)).toMatchObject({ type: "video.asset.deleted" });
-    await app.call("POST", `${PATH}/${endpoint.id}/test`, { key });
+    await app.as(key).testWebhook(endpoint.id);
     await app.runTask("deliver-webhooks");
     expect(there.received.at(-1)?.json).toMatchObject({ type: "video.asset.ready", data: { id: "0" } });
   });
@@ -97,15 +96,15 @@ describe("an endpoint with Mux's format", () => {
     // What changes nothing is no event.
     const other = await mux.video.liveStreams.create({ playback_policies: ["public"] });
     await liveStreams.enable(other.id);
-    await app.call("DELETE", `/api/v1/live/channels/${other.id}`, { key });
-    await app.call("DELETE", `/api/v1/live/channels/${other.id}`, { key });
+    await app.as(key).revokeChannel(other.id);
+    await app.as(key).revokeChannel(other.id);
     await app.runTask("deliver-webhooks");
     expect(there.received.map(({ json }) => json.type).toSorted()).toEqual([names[0], names[3]].toSorted());
   });
 
   test("receives what it names of two events for one of ours, each with an id of its own", async () => {
     const uploadOnly = { url: there.url, format: "mux", event_types: ["video.upload.asset_created"] };
-    expect((await app.call("POST", PATH, { key, body: uploadOnly })).status).toBe(201);
+    expect((await app.as(key).createWebhook(uploadOnly)).status).toBe(201);
     const createdOnly = await receiver();
     await create({ url: createdOnly.url, format: "mux", event_types: ["video.asset.created"] });
     const both = await receiver();
@@ -134,8 +133,7 @@ describe("an endpoint with Mux's format", () => {
 
     // The id of the second one selects it alone. The first one has the id of our event, which selects both.
     const second = both.received.find(({ json }) => json.type === "video.upload.asset_created")?.json.id;
-    const replay = (...chosen: string[]) =>
-      app.call("POST", "/api/v1/admin/webhooks/replay", { admin: app.admin, body: { ids: chosen } });
+    const replay = (...chosen: string[]) => app.as({ admin: app.admin }).replayDeliveries({ ids: chosen });
     for (const one of [there, createdOnly, both]) one.received.length = 0;
     expect((await replay(second)).body).toMatchObject({ matched: 2, replayed: 2, unknown: [] });
     await app.runTask("deliver-webhooks");
@@ -158,7 +156,7 @@ describe("an endpoint with Mux's format", () => {
     expectError(await create({ format: "other" }), 422, "validation_failed");
     const { body } = await create({});
     expect(body).toMatchObject({ format: "svc", event_types: [] });
-    const change = (fields: object) => app.call("PATCH", `${PATH}/${body.id}`, { key, body: fields });
+    const change = (fields: object) => app.as(key).updateWebhook(body.id, fields);
     expect((await change({ format: "mux" })).body).toMatchObject({ format: "mux", event_types: await names({}) });
     expect((await change({ event_types: ["video.asset.ready"] })).body.event_types).toEqual(["video.asset.ready"]);
     expect((await change({ format: "svc" })).body).toMatchObject({ format: "svc", event_types: ["video.asset.ready"] });

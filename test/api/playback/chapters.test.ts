@@ -19,7 +19,7 @@ describe("the chapters that anyone receives", () => {
   test("are all those of a track of the largest size", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public" });
     const track = { kind: "chapter", cues: many(500, { title: "t", text: "x".repeat(340) }) };
-    const made = await app.call("POST", `/api/v1/assets/${asset.id}/tracks`, { key, body: track });
+    const made = await app.as(key).setTrack(asset.id, track);
     expect(made.status, made.text).toBe(201);
     expect(await chaptersOf(asset.id)).toHaveLength(500);
   });

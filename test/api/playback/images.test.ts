@@ -185,7 +185,7 @@ describe("an on-demand image", () => {
   test("with signed playback needs its token, in the query or the path", async () => {
     expectError(await app.call("GET", address("private", "thumbnail.jpg?time=1")), 403, "playback_token_required");
     expectError(await app.call("GET", address("private", "animated.webp?token=x")), 403, "playback_token_invalid");
-    const { token } = (await app.call("GET", `/api/v1/playback/${assets.private.id}`, { key })).body;
+    const { token } = (await app.as(key).getPlayback(assets.private.id)).body;
     const answer = await get("private", `thumbnail.webp?time=1&width=64&token=${token}`);
     expect([answer.status, answer.headers.get("cache-control")]).toEqual([200, "private, max-age=86400"]);
     expect((await get("private", `~${token}/thumbnail.webp?time=1&width=64`)).status).toBe(200);
@@ -237,10 +237,9 @@ describe("an on-demand image", () => {
       source_bytes: 0,
       storage_bytes: 0,
     };
-    const made = await app.call("POST", "/api/v1/assets", {
-      key,
-      body: { tenant_id: tenant, video_asset: { ...body, playback_policy: "public" } },
-    });
+    const made = await app
+      .as(key)
+      .createAsset({ tenant_id: tenant, video_asset: { ...body, playback_policy: "public" } });
     expect(made.status, made.text).toBe(201);
     expectError(await app.call("GET", `/media/${made.body.asset.id}/thumbnail.jpg?time=1`), 404, "not_found");
   });
@@ -276,7 +275,7 @@ describe("a generated image", () => {
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     expect((await ask(80)).status).toBe(200);
     await small.runTask("count-egress");
-    const [{ egress_bytes }] = (await small.call("GET", "/api/v1/tenants", { key: own })).body;
+    const [{ egress_bytes }] = (await small.as(own).listTenants()).body;
     expect(egress_bytes).toBe(sent);
   });
 
@@ -333,7 +332,7 @@ describe("a generated image", () => {
   test("is deleted with the asset", async () => {
     expect((await get("ours", "animated.webp?end=1&width=64&fps=2")).status).toBe(200);
     expect(await kept(assets.ours.id)).toContain("animated-0-1-w64-r2.webp");
-    expect((await app.call("DELETE", `/api/v1/assets/${assets.ours.id}`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteAsset(assets.ours.id)).status).toBe(204);
     expect(await kept(assets.ours.id)).toEqual([]);
     expect((await get("ours", "thumbnail.jpg?time=1")).status).toBe(404);
   });

@@ -28,7 +28,7 @@ beforeEach(async () => {
   signer = await registered(rsa.publicKey);
 });
 const registered = async (publicKey: KeyObject, owner = key) => {
-  const made = await app.call("POST", "/api/v1/signing_keys", { key: owner, body: { public_key: pem(publicKey) } });
+  const made = await app.as(owner).createSigningKey({ public_key: pem(publicKey) });
   expect(made.status, made.text).toBe(201);
   return made.body;
 };
@@ -104,7 +104,7 @@ describe("a token that a customer's server issued", () => {
   });
 
   test("can come from Mux's own library, for each of its types", async () => {
-    const made = await app.call("POST", "/api/v1/signing_keys", { key, body: {} });
+    const made = await app.as(key).createSigningKey({});
     const mux = new Mux({
       tokenId: "unused",
       tokenSecret: "unused",
@@ -151,7 +151,7 @@ describe("a token that a customer's server issued", () => {
         .digest("base64url")}`;
     };
     const good = await mint();
-    const own = (await app.call("GET", `/api/v1/playback/${asset.id}`, { key })).body.token;
+    const own = (await app.as(key).getPlayback(asset.id)).body.token;
     const jwk = await exportJWK(stranger.publicKey);
     const hostile: Record<string, string> = {
       "alg none": `${part({ alg: "none", kid: signer.key_id })}.${part(claims)}.`,
@@ -211,7 +211,7 @@ describe("a token that a customer's server issued", () => {
     // External ids are per tenant, so the same one may identify two assets.
     const { asset: named } = await readyAsset(app, key, { external_id: "film.42" });
     const { asset: namesake } = await readyAsset(app, otherKey, { external_id: "film.42" });
-    const ofOurs = (await app.call("GET", `/api/v1/playback/${named.id}`, { key })).body.token;
+    const ofOurs = (await app.as(key).getPlayback(named.id)).body.token;
     for (const token of [await mint({ claims: { sub: "film.42" } }), ofOurs]) {
       await refuses(token, "on a namesake", namesake);
       expect(await plays(token, named)).toBe(200);
@@ -224,12 +224,11 @@ describe("a token that a customer's server issued", () => {
     const token = await mint();
     const other = await mint({ by: ed.privateKey, header: { alg: "EdDSA", kid: kept.key_id } });
     expect([await plays(token), await plays(other)]).toEqual([200, 200]);
-    expect((await app.call("DELETE", `/api/v1/signing_keys/${signer.id}`, { key })).status).toBe(204);
+    expect((await app.as(key).revokeSigningKey(signer.id)).status).toBe(204);
     await refuses(token, "remembered");
     await refuses(await mint(), "new");
     expect(await plays(other)).toBe(200);
-    const suspend = (status: string) =>
-      app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status } });
+    const suspend = (status: string) => app.as({ admin: app.admin }).updateTenant(tenant.id, { status });
     await suspend("suspended");
     // A shared database is read again after a second.
     if (process.env.VODBOX_TEST_DATABASE) app.advance(1001);
@@ -264,7 +263,7 @@ describe("caching", () => {
       },
     };
   }
-  const revokeElsewhere = () => app.call("DELETE", `/api/v1/signing_keys/${signer.id}`, { key });
+  const revokeElsewhere = () => app.as(key).revokeSigningKey(signer.id);
   const refused = expect.objectContaining({ code: "playback_token_invalid" });
 
   test("expiry is checked with five seconds of tolerance, cached or not", async () => {

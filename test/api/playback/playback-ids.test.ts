@@ -11,24 +11,23 @@ beforeEach(async () => {
   key = await app.key((await app.tenant()).id);
   ({ asset } = await readyAsset(app, key, { title: "Film" }));
 });
-const path = (id: number | string = asset.id) => `/api/v1/assets/${id}/playback_ids`;
-const add = async (policy: string) => (await app.call("POST", path(), { key, body: { policy } })).body.id as string;
-const read = async () => (await app.call("GET", `/api/v1/assets/${asset.id}`, { key })).body;
-const tokenOf = async (id: string | number) => (await app.call("GET", `/api/v1/playback/${id}`, { key })).body.token;
+const add = async (policy: string) => (await app.as(key).createPlaybackId(asset.id, { policy })).body.id as string;
+const read = async () => (await app.as(key).getAsset(asset.id)).body;
+const tokenOf = async (id: string | number) => (await app.as(key).getPlayback(id)).body.token;
 const statusOf = async (url: string) => (await app.call("GET", url)).status;
 
 describe("playback ids", () => {
   test("are listed after the first one, which cannot be deleted", async () => {
     const first = { id: asset.external_id, policy: "signed" };
     expect((await read()).playback_ids).toEqual([first]);
-    const made = await app.call("POST", path(), { key, body: { policy: "public" } });
+    const made = await app.as(key).createPlaybackId(asset.id, { policy: "public" });
     expect([made.status, made.body]).toEqual([201, { id: expect.stringMatching(/^vid_\w{22}$/), policy: "public" }]);
     expect((await read()).playback_ids).toEqual([first, made.body]);
-    const [listed] = (await app.call("GET", "/api/v1/assets", { key })).body;
+    const [listed] = (await app.as(key).listAssets()).body;
     expect(listed.playback_ids).toEqual([first, made.body]);
-    expectError(await app.call("DELETE", `${path()}/${asset.external_id}`, { key }), 409, "asset_conflict");
-    expect((await app.call("DELETE", `${path()}/${made.body.id}`, { key })).status).toBe(204);
-    expectError(await app.call("DELETE", `${path()}/${made.body.id}`, { key }), 404, "not_found");
+    expectError(await app.as(key).deletePlaybackId(asset.id, asset.external_id), 409, "asset_conflict");
+    expect((await app.as(key).deletePlaybackId(asset.id, made.body.id)).status).toBe(204);
+    expectError(await app.as(key).deletePlaybackId(asset.id, made.body.id), 404, "not_found");
     expect((await read()).playback_ids).toEqual([first]);
   });
 
@@ -53,7 +52,7 @@ describe("playback ids", () => {
     expect(player.body).toMatchObject({ id: open, playback_policy: "public", hls_url: `/media/${open}/master.m3u8` });
     // A public id says nothing about the signed one.
     for (const url of urls(asset.external_id)) expect([401, 403]).toContain(await statusOf(url));
-    expect((await app.call("GET", `/api/v1/playback/${open}`, { key })).body).toMatchObject({
+    expect((await app.as(key).getPlayback(open)).body).toMatchObject({
       asset_id: asset.id,
       external_id: asset.external_id,
       playback_policy: "public",
@@ -61,16 +60,13 @@ describe("playback ids", () => {
     });
     const segment = `/media/${open}/${(await app.call("GET", `/media/${open}/master.m3u8`)).text.split("\n")[2]}`;
     expect(await statusOf(segment)).toBe(200);
-    await app.call("DELETE", `${path()}/${open}`, { key });
+    await app.as(key).deletePlaybackId(asset.id, open);
     for (const url of [...urls(open), segment, `/watch/${open}`])
       expect([url, await statusOf(url)]).toEqual([url, 404]);
   });
 
   test("that are signed need a token of that id, or of the asset's number", async () => {
-    await app.call("PATCH", `/api/v1/assets/${asset.id}`, {
-      key,
-      body: { video_asset: { playback_policy: "public" } },
-    });
+    await app.as(key).updateAsset(asset.id, { video_asset: { playback_policy: "public" } });
     const one = await add("signed");
     const other = await add("signed");
     const at = (id: string, token: string) => statusOf(`/media/${id}/master.m3u8?token=${token}`);
@@ -87,8 +83,8 @@ describe("playback ids", () => {
     const open = await add("public");
     const at = { session_id: "session-1", viewer_id: "viewer-1", occurred_at: new Date().toISOString() };
     const events = [{ external_id: open, event: "play", position_seconds: 0, ...at }];
-    expect((await app.call("POST", "/api/v1/playback_events", { body: { events } })).status).toBe(202);
-    const { body } = await app.call("GET", `/api/v1/assets/${asset.id}/analytics`, { key });
+    expect((await app.as().recordPlaybackEvents({ events })).status).toBe(202);
+    const { body } = await app.as(key).getAssetAnalytics(asset.id);
     expect(body.play_count).toBe(1);
   });
 
@@ -96,22 +92,22 @@ describe("playback ids", () => {
     const own = await add("public");
     const stranger = await app.key((await app.tenant()).id);
     const { asset: second } = await readyAsset(app, key);
-    expectError(await app.call("POST", path(), { key: stranger, body: { policy: "public" } }), 404, "not_found");
-    expectError(await app.call("DELETE", `${path()}/${own}`, { key: stranger }), 404, "not_found");
-    expectError(await app.call("DELETE", `${path(second.id)}/${own}`, { key }), 404, "not_found");
-    expectError(await app.call("GET", `/api/v1/playback/${own}`, { key: stranger }), 404, "not_found");
-    expectError(await app.call("POST", path(), { key, body: { policy: "drm" } }), 422, "validation_failed");
-    expectError(await app.call("POST", path(), { key, body: {} }), 422, "parameter_missing");
+    expectError(await app.as(stranger).createPlaybackId(asset.id, { policy: "public" }), 404, "not_found");
+    expectError(await app.as(stranger).deletePlaybackId(asset.id, own), 404, "not_found");
+    expectError(await app.as(key).deletePlaybackId(second.id, own), 404, "not_found");
+    expectError(await app.as(stranger).getPlayback(own), 404, "not_found");
+    expectError(await app.as(key).createPlaybackId(asset.id, { policy: "drm" }), 422, "validation_failed");
+    expectError(await app.as(key).unchecked.createPlaybackId(asset.id, {}), 422, "parameter_missing");
     const reader = await app.key((await app.tenant()).id, ["assets:read"]);
-    expectError(await app.call("POST", path(), { key: reader, body: { policy: "public" } }), 403, "forbidden_scope");
-    await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
+    expectError(await app.as(reader).createPlaybackId(asset.id, { policy: "public" }), 403, "forbidden_scope");
+    await app.as(key).deleteAsset(asset.id);
     expect(await statusOf(`/media/${own}/master.m3u8`)).toBe(404);
     expect(await app.opened.app.db.all("SELECT * FROM playback_ids")).toEqual([]);
   });
 
   test("are at most 100 of an asset, and cannot sign what another server delivers", async () => {
     for (let n = 1; n < 100; n++) await add("public");
-    expectError(await app.call("POST", path(), { key, body: { policy: "public" } }), 422, "playback_id_limit_reached");
+    expectError(await app.as(key).createPlaybackId(asset.id, { policy: "public" }), 422, "playback_id_limit_reached");
     const external = {
       title: "E",
       input_status: "pending",
@@ -124,8 +120,8 @@ describe("playback ids", () => {
       manifest_url: "https://cdn.example.com/a.m3u8",
     };
     const tenant_id = (await read()).tenant_id;
-    const { body } = await app.call("POST", "/api/v1/assets", { key, body: { tenant_id, video_asset: external } });
-    const signed = await app.call("POST", path(body.asset.id), { key, body: { policy: "signed" } });
+    const { body } = await app.as(key).createAsset({ tenant_id, video_asset: external });
+    const signed = await app.as(key).createPlaybackId(body.asset.id, { policy: "signed" });
     expectError(signed, 422, "validation_failed");
   });
 });

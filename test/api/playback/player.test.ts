@@ -15,7 +15,7 @@ beforeEach(async () => {
   key = await app.key(tenant.id);
 });
 const get = (path: string) => app.call("GET", path);
-const tokenOf = async ({ id }: { id: number }) => (await app.call("GET", `/api/v1/playback/${id}`, { key })).body.token;
+const tokenOf = async ({ id }: { id: number }) => (await app.as(key).getPlayback(id)).body.token;
 const oembed = (asset: { external_id: string }, query = "", token?: string) => {
   const page = `http://vodbox.test/watch/${asset.external_id}${token ? `?token=${token}` : ""}`;
   return get(`/oembed?url=${encodeURIComponent(page)}${query}`);
@@ -25,16 +25,13 @@ describe("the player's data", () => {
   test("contain what playing a public asset needs, for any page, and nothing else", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public", title: "Open film" });
     const subtitle = await subtitled(app, key, asset.id, { is_default: "1" });
-    await app.call("POST", `/api/v1/assets/${asset.id}/tracks`, {
-      key,
-      body: {
-        kind: "chapter",
-        name: "Parts",
-        cues: [
-          { start_ms: 1500, payload: {} },
-          { start_ms: 0, payload: { title: "One" } },
-        ],
-      },
+    await app.as(key).setTrack(asset.id, {
+      kind: "chapter",
+      name: "Parts",
+      cues: [
+        { start_ms: 1500, payload: {} },
+        { start_ms: 0, payload: { title: "One" } },
+      ],
     });
     const answer = await get(`/embed/${asset.external_id}/player.json`);
     expect(answer.headers.get("access-control-allow-origin")).toBe("*");
@@ -204,7 +201,7 @@ describe("the pages", () => {
         (await get(`/${page}/${asset.external_id}`)).headers.get("content-security-policy") ?? "",
       )?.[1];
     const allow = (allowed_origins: unknown) =>
-      app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { allowed_origins } });
+      app.as({ admin: app.admin }).unchecked.updateTenant(tenant.id, { allowed_origins });
     expect(await ancestors("embed")).toBe("'self' *");
     expect(await ancestors("watch")).toBe("'self'");
     const origins = ["https://www.example.com", "https://*.example.org:8443"];

@@ -15,7 +15,7 @@ beforeEach(async () => {
 const at = (id: number) => `/api/v1/assets/${id}`;
 const patch = (id: number, video_asset: Record<string, unknown>, as: { key?: string; admin?: string } = { key }) =>
   app.call("PATCH", at(id), { ...as, body: { video_asset } });
-const audit = async () => (await app.call("GET", "/api/v1/admin/audit", { admin: app.admin })).body;
+const audit = async () => (await app.as({ admin: app.admin }).listAuditEntries()).body;
 
 describe("unpublishing", () => {
   test("applies to the next request of every media file, including segments in memory, and back", async () => {
@@ -39,7 +39,7 @@ describe("unpublishing", () => {
     const revalidated = await app.call("GET", files[6] as string, { headers: { "if-none-match": etag } });
     expectError(revalidated, 403, "playback_token_required");
 
-    const playback = await app.call("GET", `/api/v1/playback/${asset.id}`, { key });
+    const playback = await app.as(key).getPlayback(asset.id);
     expect(playback.body.playback_policy).toBe("signed");
     expect(await statuses(`?token=${playback.body.token}`)).toEqual(all(200));
     const segment = await app.call("GET", `${files[6]}?token=${playback.body.token}`);
@@ -78,21 +78,18 @@ describe("unpublishing", () => {
       expectError(await patch(asset.id, { playback_policy }), 422, "validation_failed");
     const other = await app.key((await app.tenant()).id);
     expectError(await patch(asset.id, { playback_policy: "public" }, { key: other }), 404, "not_found");
-    const external = await app.call("POST", "/api/v1/assets", {
-      key,
-      body: {
-        tenant_id: tenantId,
-        video_asset: {
-          title: "CDN",
-          input_status: "uploaded",
-          playback_status: "ready",
-          source_bytes: 0,
-          storage_bytes: 0,
-          duration_seconds: 1,
-          source_key: "",
-          provider: "external_serve",
-          manifest_url: "https://cdn.example.com/a.m3u8",
-        },
+    const external = await app.as(key).createAsset({
+      tenant_id: tenantId,
+      video_asset: {
+        title: "CDN",
+        input_status: "uploaded",
+        playback_status: "ready",
+        source_bytes: 0,
+        storage_bytes: 0,
+        duration_seconds: 1,
+        source_key: "",
+        provider: "external_serve",
+        manifest_url: "https://cdn.example.com/a.m3u8",
       },
     });
     expectError(await patch(external.body.asset.id, { playback_policy: "signed" }), 422, "validation_failed");
@@ -103,11 +100,11 @@ describe("unpublishing", () => {
 describe("a field that cannot be changed", () => {
   test("is refused with another value and accepted with the current one", async () => {
     const { asset } = await readyAsset(app, key, { tags: { a: 1 } });
-    const { body: whole } = await app.call("GET", at(asset.id), { key });
+    const { body: whole } = await app.as(key).getAsset(asset.id);
     // What was read can be sent back with a change.
     const sent = await patch(asset.id, { ...whole, title: "Renamed" });
     expect([sent.status, sent.body.title]).toEqual([200, "Renamed"]);
-    const { body: now } = await app.call("GET", at(asset.id), { key });
+    const { body: now } = await app.as(key).getAsset(asset.id);
     for (const [name, value] of Object.entries({
       id: 9,
       tenant_id: 9,
@@ -128,7 +125,7 @@ describe("a field that cannot be changed", () => {
       expectError(refused, 422, "validation_failed");
       expect(refused.body.details, name).toHaveProperty([`video_asset.${name}`]);
     }
-    expect((await app.call("GET", at(asset.id), { key })).body).toEqual(now);
+    expect((await app.as(key).getAsset(asset.id)).body).toEqual(now);
   });
 
   test("that no asset has is ignored, as before", async () => {
@@ -152,10 +149,10 @@ describe("an asset with expires_at", () => {
     await app.newEvents();
     app.advance(590_000);
     await app.runTask("expire-assets");
-    expect((await app.call("GET", at(asset.id), { key })).body.expires_at).toBe(expires_at);
+    expect((await app.as(key).getAsset(asset.id)).body.expires_at).toBe(expires_at);
     app.advance(10_000);
     await app.runTask("expire-assets");
-    expectError(await app.call("GET", at(asset.id), { key }), 404, "not_found");
+    expectError(await app.as(key).getAsset(asset.id), 404, "not_found");
     expect((await app.call("GET", `/media/${asset.external_id}/master.m3u8`)).status).toBe(404);
     expect(await app.newEvents()).toMatchObject([
       { type: "video.asset.deleted", data: { asset_id: String(asset.id), external_id: asset.external_id } },
@@ -199,7 +196,7 @@ describe("an asset with expires_at", () => {
     }
     await task;
     expect((await app.newEvents()).filter(({ type }) => type === "video.asset.deleted")).toHaveLength(many);
-    expect((await app.call("GET", "/api/v1/assets", { key })).body).toHaveLength(1);
+    expect((await app.as(key).listAssets()).body).toHaveLength(1);
     expect(waits.length).toBeGreaterThan(many / 100);
   });
 });

@@ -35,10 +35,10 @@ describe("segments through a socket", () => {
     // Without caching: each is read from disk.
     server = await startServer(dataDir, { env: { VODBOX_SEGMENT_CACHE_BYTES: "0", VODBOX_MIN_FREE_BYTES: "0" } });
     end = () => server.child.kill("SIGKILL");
-    const { admin, call } = server;
-    const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "A", slug: "a" } });
+    const { admin, as } = server;
+    const tenant = await as({ admin }).createTenant({ name: "A", slug: "a" });
     const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write"] };
-    key = (await call("POST", "/api/v1/api_keys", { admin, body })).body.token;
+    key = (await as({ admin }).createApiKey(body)).body.token;
     folder = `${server.base}${await published(server, key)}`;
   });
   afterAll(async () => {
@@ -90,10 +90,10 @@ test("readers that do not read use no more memory than twice the cache", async (
   const cacheBytes = 16 * MIB;
   const env = { VODBOX_SEGMENT_CACHE_BYTES: String(cacheBytes), VODBOX_MIN_FREE_BYTES: "0" };
   const server = await startServer(dataDir, { env });
-  const { admin, call } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "A", slug: "a" } });
+  const { admin, as } = server;
+  const tenant = await as({ admin }).createTenant({ name: "A", slug: "a" });
   const body = { tenant_id: tenant.body.id, scopes: ["assets:write"] };
-  const { token } = (await call("POST", "/api/v1/api_keys", { admin, body })).body;
+  const { token } = (await as({ admin }).createApiKey(body)).body;
   const { asset } = await uploaded(server, token, { playback_policy: "public" });
   const { body: contract } = await next(server);
   const { prefix } = contract.outputs;

@@ -20,8 +20,9 @@ beforeEach(async () => {
   tenant = await app.tenant();
   key = await app.key(tenant.id);
 });
-const create = (body: unknown, headers: Record<string, string> = {}) => app.call("POST", path, { key, body, headers });
-const listed = async () => (await app.call("GET", path, { key })).body;
+const create = (body: unknown, headers: Record<string, string> = {}) =>
+  app.as({ key, headers }).unchecked.createSigningKey(body);
+const listed = async () => (await app.as(key).listSigningKeys()).body;
 /** The content of the whole database as one text. */
 async function stored(): Promise<string> {
   const { db } = app.opened.app;
@@ -113,7 +114,7 @@ describe("a signing key", () => {
   ])("is not %s", async ([, body, why]) => {
     const answer = await create(body, { "idempotency-key": "k" });
     expectError(answer, 422, "validation_failed");
-    expect(answer.body.error).toContain(why);
+    expect(answer.error.error).toContain(why);
     expect(answer.text).not.toMatch(/BEGIN PRIVATE|MII|MC4C/);
     expect(await listed()).toEqual([]);
     expect(await stored()).not.toMatch(/BEGIN .{0,10}PRIVATE/);
@@ -127,12 +128,11 @@ describe("a signing key", () => {
     expectError(await create({ algorithm: "EdDSA" }), 422, "signing_key_limit_reached");
     const [newest] = await listed();
     const other = await app.key((await app.tenant()).id);
-    expectError(await app.call("DELETE", `${path}/${newest.id}`, { key: other }), 404, "not_found");
-    for (let turn = 0; turn < 2; turn++)
-      expect((await app.call("DELETE", `${path}/${newest.id}`, { key })).status).toBe(204);
+    expectError(await app.as(other).revokeSigningKey(newest.id), 404, "not_found");
+    for (let turn = 0; turn < 2; turn++) expect((await app.as(key).revokeSigningKey(newest.id)).status).toBe(204);
     expect((await listed())[0].revoked_at).toMatch(/^20/);
     expect((await create(body)).status).toBe(201);
-    const first = await app.call("GET", `${path}?limit=2`, { key });
+    const first = await app.as(key).listSigningKeys({ limit: 2 });
     const next = /<([^>]+)>; rel="next"/.exec(first.headers.get("link") ?? "")?.[1] as string;
     const ids = [...first.body, ...(await app.call("GET", next, { key })).body].map(({ id }: { id: number }) => id);
     expect(ids.slice(0, 3)).toEqual([21, 20, 19]);

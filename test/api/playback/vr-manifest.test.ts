@@ -67,7 +67,7 @@ describe("the manifest for VR players", () => {
     expectError(await maker.call("GET", playback.mp4_url.split("?")[0]), 403, "playback_token_required");
 
     const { asset: plain } = await readyAsset(app, key);
-    const { body: without } = await app.call("GET", `/api/v1/playback/${plain.id}`, { key });
+    const { body: without } = await app.as(key).getPlayback(plain.id);
     expect(without).not.toHaveProperty("mp4_url");
     expectError(await app.call("GET", without.hls_url.replace("master.m3u8", "video.mp4")), 404, "not_found");
   });
@@ -236,12 +236,12 @@ describe("its other form, for HereSphere", () => {
         isHereSphere ? [200, 1, undefined, "1"] : [200, undefined, "1", null],
       );
     }
-    expectError(await app.call("GET", path(asset.id, "?format=quest"), { key }), 422, "validation_failed");
-    expectError(await app.call("POST", path(asset.id)), 401, "unauthorized");
+    expectError(await app.as(key).getVrManifest(asset.id, { format: "quest" }), 422, "validation_failed");
+    expectError(await app.as().requestVrManifest(asset.id), 401, "unauthorized");
     const theirs = await app.key((await app.tenant()).id);
-    expectError(await app.call("POST", path(asset.id), { key: theirs }), 404, "not_found");
+    expectError(await app.as(theirs).requestVrManifest(asset.id), 404, "not_found");
     const { asset: draft } = await uploaded(app, key);
-    expectError(await app.call("POST", path(draft.id), { key }), 422, "asset_not_ready");
+    expectError(await app.as(key).requestVrManifest(draft.id), 422, "asset_not_ready");
     expect(await app.newEvents()).not.toContainEqual(expect.objectContaining({ type: "video.asset.errored" }));
   });
 
@@ -253,7 +253,7 @@ describe("its other form, for HereSphere", () => {
     await subtitled(maker, owner, asset.id, { label: "English" });
     const cues = [0, 1500].map((start_ms, index) => ({ start_ms, payload: { title: `Part ${index}` } }));
     const chapters = { kind: "chapter", name: "c", cues };
-    await maker.call("POST", `/api/v1/assets/${asset.id}/tracks`, { key: owner, body: chapters });
+    await maker.as(owner).setTrack(asset.id, chapters);
     const { body } = await maker.call("POST", path(asset.id), { key: owner });
     const file = { resolution: 360, height: 360, width: 640, url: expect.stringContaining("/video.mp4?token=ey") };
     const list = { ...file, size: 0, url: expect.stringContaining("/master.m3u8?token=ey") };
@@ -313,7 +313,7 @@ describe("its other form, for HereSphere", () => {
       ...(vr_stereo !== undefined && { vr_stereo }),
     };
     const { asset } = await readyAsset(app, key, { tags, playback_policy: "public" });
-    const { body } = await app.call("GET", path(asset.id, "?format=heresphere"), { key });
+    const { body } = await app.as(key).getVrManifest(asset.id, { format: "heresphere" });
     expect(body).toMatchObject({ projection, fov, lens, stereo, subtitles: [], tags: [] });
     expect(JSON.stringify(body)).not.toContain("token");
   });
@@ -359,7 +359,7 @@ describe("what a worker reads of the source", () => {
     const paths = await putArtifacts(app, contract);
     const media = { duration_seconds: 4, width: 640, height: 320, frame_rate: 30, renditions: [], ...read };
     const done = await callback(app, contract, "complete", { ...paths, media });
-    const { body } = await app.call("GET", `/api/v1/assets/${asset.id}`, { key });
+    const { body } = await app.as(key).getAsset(asset.id);
     return { done, asset: body };
   }
 
@@ -367,7 +367,7 @@ describe("what a worker reads of the source", () => {
     const { asset } = await encodedWith({ genre: "dive" }, { vr_projection: "180", vr_stereo: "sbs" });
     expect(asset.tags).toEqual({ genre: "dive", vr_projection: "180", vr_stereo: "sbs" });
     expect((await manifestOf(asset.id)).body).toMatchObject({ screenType: "dome", stereoMode: "sbs", is3d: true });
-    const { body } = await app.call("GET", `/api/v1/assets/${asset.id}/vr_manifest.json?format=heresphere`, { key });
+    const { body } = await app.as(key).getVrManifest(asset.id, { format: "heresphere" });
     expect(body).toMatchObject({ projection: "equirectangular", stereo: "sbs", fov: 180 });
   });
 

@@ -3,6 +3,7 @@ import { beforeAll, beforeEach, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { subtitled, subtitleForm } from "#test/support/subtitles.ts";
 
+type Query = { limit?: number; language?: string; tenant_id?: number };
 type Found = { asset_id: number; title: string; matches: { kind: string; text: string; start_ms?: number }[] };
 
 let app: TestApp;
@@ -18,18 +19,18 @@ beforeEach(async () => {
 
 const made = async (title: string, fields: Record<string, unknown> = {}, as = key) => {
   const body = { filename: "clip.mp4", bytes_expected: 1, title, ...fields };
-  return (await app.call("POST", "/api/v1/uploads/initiate", { key: as, body })).body.asset_id as number;
+  return (await app.as(as).initiateUpload(body)).body.asset_id as number;
 };
 const time = (second: number) => new Date(second * 1000).toISOString().slice(11, 23);
 /** A cue each ten seconds. */
 const vtt = (...texts: string[]) =>
   ["WEBVTT", ...texts.map((text, n) => `${time(n * 10)} --> ${time(n * 10 + 5)}\n${text}`)].join("\n\n");
-const search = async (q: string, query = "", as = key): Promise<Found[]> => {
-  const answer = await app.call("GET", `/api/v1/search?q=${encodeURIComponent(q)}${query}`, { key: as });
+const search = async (q: string, query: Query = {}, as = key): Promise<Found[]> => {
+  const answer = await app.as(as).searchAssets({ q, ...query });
   expect(answer.status, answer.text).toBe(200);
   return answer.body;
 };
-const ids = async (q: string, query = "") => (await search(q, query)).map(({ asset_id }) => asset_id);
+const ids = async (q: string, query: Query = {}) => (await search(q, query)).map(({ asset_id }) => asset_id);
 const sections = async () =>
   (await app.opened.app.db.get<{ n: number }>(sql`select count(*) as n from search_sections`)).n;
 
@@ -37,7 +38,7 @@ test("words are found in titles, descriptions, captions and chapters, with the t
   const id = await made("Harbour tour", { description: "How the old lighthouse works" });
   await subtitled(app, key, id, {}, vtt("Welcome aboard", "The lighthouse was built in 1820", "Goodbye"));
   const cues = [{ start_ms: 61_000, payload: { title: "Inside the lighthouse" } }];
-  await app.call("POST", `/api/v1/assets/${id}/tracks`, { key, body: { kind: "chapter", cues } });
+  await app.as(key).setTrack(id, { kind: "chapter", cues });
   expect(await search("lighthouse")).toEqual([
     {
       asset_id: id,
@@ -90,29 +91,28 @@ test("better matches come first: titles, then words often said, then the newest"
   const once = await made("Three");
   await subtitled(app, key, once, {}, vtt("a volcano", ...Array.from({ length: 50 }, (_, n) => `other words ${n}`)));
   expect(await ids("volcano")).toEqual([title, often, once]);
-  expect(await ids("volcano", "&limit=1")).toEqual([title]);
+  expect(await ids("volcano", { limit: 1 })).toEqual([title]);
 });
 
 test("what is changed, replaced and deleted is found as it is", async () => {
   const before = await sections();
   const id = await made("alpha");
   const { id: subtitle } = await subtitled(app, key, id, {}, vtt("bravo"));
-  const track = await app.call("POST", `/api/v1/assets/${id}/tracks`, {
-    key,
-    body: { kind: "chapter", cues: [{ start_ms: 0, payload: { title: "charlie" } }] },
-  });
+  const track = await app
+    .as(key)
+    .setTrack(id, { kind: "chapter", cues: [{ start_ms: 0, payload: { title: "charlie" } }] });
   const found = async () => (await Promise.all(["alpha", "bravo", "charlie", "delta"].map((q) => ids(q)))).map(String);
   const at = String(id);
   expect(await found()).toEqual([at, at, at, ""]);
-  await app.call("PATCH", `/api/v1/assets/${id}`, { key, body: { video_asset: { title: "delta" } } });
+  await app.as(key).updateAsset(id, { video_asset: { title: "delta" } });
   expect(await found()).toEqual(["", at, at, at]);
-  await app.call("PATCH", `/api/v1/assets/${id}/subtitles/${subtitle}`, { key, body: { content: vtt("alpha") } });
+  await app.as(key).updateSubtitle(id, subtitle, { content: vtt("alpha") });
   expect(await found()).toEqual([at, "", at, at]);
-  await app.call("DELETE", `/api/v1/assets/${id}/tracks/${track.body.id}`, { key });
+  await app.as(key).deleteTrack(id, track.body.id);
   expect(await found()).toEqual([at, "", "", at]);
-  await app.call("DELETE", `/api/v1/assets/${id}/subtitles/${subtitle}`, { key });
+  await app.as(key).deleteSubtitle(id, subtitle);
   expect(await found()).toEqual(["", "", "", at]);
-  await app.call("DELETE", `/api/v1/assets/${id}`, { key });
+  await app.as(key).deleteAsset(id);
   expect(await found()).toEqual(["", "", "", ""]);
   expect(await sections()).toBe(before);
 });
@@ -121,23 +121,23 @@ test("a language restricts captions", async () => {
   const id = await made("Film");
   await subtitled(app, key, id, { language: "pt-BR" }, vtt("obrigado por vir"));
   await subtitled(app, key, id, { language: "en" }, vtt("thank you"));
-  expect(await ids("obrigado", "&language=pt")).toEqual([id]);
-  expect(await ids("obrigado", "&language=pt-br")).toEqual([id]);
-  expect(await ids("obrigado", "&language=en")).toEqual([]);
-  expect(await ids("film", "&language=en")).toEqual([id]);
-  const { status, body } = await app.call("GET", "/api/v1/search?q=a&language=!", { key });
-  expect([status, body.code]).toEqual([422, "invalid_language"]);
+  expect(await ids("obrigado", { language: "pt" })).toEqual([id]);
+  expect(await ids("obrigado", { language: "pt-br" })).toEqual([id]);
+  expect(await ids("obrigado", { language: "en" })).toEqual([]);
+  expect(await ids("film", { language: "en" })).toEqual([id]);
+  const { status, error } = await app.as(key).searchAssets({ q: "a", language: "!" });
+  expect([status, error.code]).toEqual([422, "invalid_language"]);
 });
 
 test("another tenant's texts are not found, and only the operator names a tenant", async () => {
   await subtitled(app, key, await made("Secret plans"), {}, vtt("secret words"));
   const other = await app.key((await app.tenant()).id);
   const mine = await made("Secret garden", {}, other);
-  expect((await search("secret", "", other)).map(({ asset_id }) => asset_id)).toEqual([mine]);
-  expect((await app.call("GET", `/api/v1/search?q=secret&tenant_id=${tenant.id}`, { key: other })).status).toBe(404);
-  const admin = (query: string) => app.call("GET", `/api/v1/search?q=secret${query}`, { admin: app.admin });
-  expect((await admin(`&tenant_id=${tenant.id}`)).body).toHaveLength(1);
-  expect((await admin("")).body.code).toBe("parameter_missing");
+  expect((await search("secret", {}, other)).map(({ asset_id }) => asset_id)).toEqual([mine]);
+  expect((await app.as(other).searchAssets({ q: "secret", tenant_id: tenant.id })).status).toBe(404);
+  const admin = (query: Query) => app.as({ admin: app.admin }).searchAssets({ q: "secret", ...query });
+  expect((await admin({ tenant_id: tenant.id })).body).toHaveLength(1);
+  expect((await admin({})).error.code).toBe("parameter_missing");
 });
 
 test("no query is an error of the server", async () => {
@@ -187,6 +187,6 @@ test("a large caption file is indexed by the scheduled task, in short transactio
   expect(await ids("number6999")).toEqual([]);
   await app.runTask("index-texts");
   expect(await ids("number6999")).toEqual([id]);
-  await app.call("DELETE", `/api/v1/assets/${id}`, { key });
+  await app.as(key).deleteAsset(id);
   expect(await ids("number6999")).toEqual([]);
 });

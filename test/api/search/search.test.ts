@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 const made = async (title: string, fields: Record<string, unknown> = {}, as = key) => {
   const body = { filename: "clip.mp4", bytes_expected: 1, title, ...fields };
-  return (await app.call("POST", "/api/v1/uploads/initiate", { key: as, body })).body.asset_id as number;
+  return (await app.as(as).initiateUpload(body)).body.asset_id as number;
 };
 const ids = async (query: string, options: Record<string, string> = { key }) => {
   const answer = await app.call("GET", `/api/v1/assets?${query}`, options);
@@ -59,9 +59,9 @@ test("a search finds any part of title, description and file name, only in its t
 
 test("changes and deletions are visible immediately", async () => {
   const id = await made("before");
-  await app.call("PATCH", `/api/v1/assets/${id}`, { key, body: { video_asset: { title: "after" } } });
+  await app.as(key).updateAsset(id, { video_asset: { title: "after" } });
   expect([await find("before"), await find("after")]).toEqual([[], [id]]);
-  await app.call("DELETE", `/api/v1/assets/${id}`, { key });
+  await app.as(key).deleteAsset(id);
   expect(await find("after")).toEqual([]);
 });
 

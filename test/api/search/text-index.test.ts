@@ -15,10 +15,10 @@ async function withAssets(app: TestApp) {
   const ids: number[] = [];
   for (let n = 0; n < ASSETS; n++) {
     const body = { filename: `${n}.mp4`, title: `Before ${n}`, bytes_expected: 1 };
-    ids.push((await app.call("POST", "/api/v1/uploads/initiate", { key, body })).body.asset_id);
+    ids.push((await app.as(key).initiateUpload(body)).body.asset_id);
   }
   const search = async (q: string) => {
-    const { body } = await app.call("GET", `/api/v1/assets?q=${encodeURIComponent(q)}`, { key });
+    const { body } = await app.as(key).listAssets({ q });
     return (body as { title: string }[]).map(({ title }) => title);
   };
   return { key, ids, search };
@@ -29,7 +29,7 @@ test("the scheduled task merges what single changes add to the text index", asyn
   const { key, ids, search } = await withAssets(app);
   for (const [n, id] of ids.slice(0, RENAMED).entries()) {
     const body = { video_asset: { title: `Renamed ${n}` } };
-    expect((await app.call("PATCH", `/api/v1/assets/${id}`, { key, body })).status).toBe(200);
+    expect((await app.as(key).updateAsset(id, body)).status).toBe(200);
   }
   // Each change was a transaction, and so a segment.
   expect(await segmentsOf(app)).toBeGreaterThan(20);

@@ -41,10 +41,7 @@ describe("the pages of a share", () => {
     expect(watch.headers.get("x-frame-options")).toBe("DENY");
     expect(policyOf(embed)).toContain("frame-ancestors 'self' *");
     expect(embed.headers.get("x-frame-options")).toBeNull();
-    await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, {
-      admin: app.admin,
-      body: { allowed_origins: ["https://www.example.com"] },
-    });
+    await app.as({ admin: app.admin }).updateTenant(tenant.id, { allowed_origins: ["https://www.example.com"] });
     expect(policyOf(await viewer(app).open(made.embed_url))).toContain(
       "frame-ancestors 'self' https://www.example.com",
     );
@@ -52,7 +49,7 @@ describe("the pages of a share", () => {
 
   test("show a title and description as text", async () => {
     const body = { video_asset: { title: EVIL, description: EVIL } };
-    await app.call("PATCH", `/api/v1/assets/${asset.id}`, { key, body });
+    await app.as(key).updateAsset(asset.id, body);
     const made = await share({ name: "Never shown" });
     for (const url of [made.url, made.embed_url]) {
       const { text } = await viewer(app).open(url);
@@ -88,8 +85,7 @@ describe("the pages of a share", () => {
     const made = await share();
     const one = viewer(app);
     await one.open(made.url);
-    const status = (to: string) =>
-      app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status: to } });
+    const status = (to: string) => app.as({ admin: app.admin }).updateTenant(tenant.id, { status: to });
     await status("suspended");
     await expect.poll(async () => (await viewer(app).open(made.url)).status).toBe(403);
     expectError(await one.media(asset), 403, "tenant_suspended");
@@ -127,7 +123,7 @@ describe("the pages of a share", () => {
       expect(body.html).toContain(`src="${made.embed_url}"`);
     }
     // A preview is no play.
-    expect((await app.call("GET", `/api/v1/assets/${asset.id}/shares/${made.id}`, { key })).body.play_count).toBe(0);
+    expect((await app.as(key).getShare(asset.id, made.id)).body.play_count).toBe(0);
   });
 });
 
@@ -173,7 +169,7 @@ describe("a share with a password", () => {
     const secure = await testApp({ base_url: "https://vodbox.test" });
     const owner = await secure.key((await secure.tenant()).id);
     const body = { filename: "clip.mp4", bytes_expected: 3 };
-    const draft = await secure.call("POST", "/api/v1/uploads/initiate", { key: owner, body });
+    const draft = await secure.as(owner).initiateUpload(body);
     const made = await shareOf(secure, owner, draft.body.asset_id, { password: "open sesame" });
     const path = new URL(made.embed_url).pathname;
     const [watch = "", embed = ""] = (await viewer(secure).unlock(path, "open sesame")).headers.getSetCookie();
@@ -236,8 +232,7 @@ describe("a share with a password", () => {
     await one.unlock(made.url, "one");
     await one.open(made.url);
     expect((await one.media(asset)).status).toBe(200);
-    const change = (password: string | null) =>
-      app.call("PATCH", `/api/v1/assets/${asset.id}/shares/${made.id}`, { key, body: { password } });
+    const change = (password: string | null) => app.as(key).updateShare(asset.id, made.id, { password });
     await change("two");
     expectError(await one.media(asset), 403, "playback_token_invalid");
     expect((await one.open(made.url)).text).not.toContain("Secret film");
@@ -273,9 +268,9 @@ describe("a download", () => {
     expect((await app.call("GET", path(refused, other.token()))).status).toBe(404);
     // A token of another share, or of the asset itself.
     expectError(await app.call("GET", path(made, other.token())), 403, "playback_token_invalid");
-    const { token } = (await app.call("GET", `/api/v1/playback/${asset.id}`, { key })).body;
+    const { token } = (await app.as(key).getPlayback(asset.id)).body;
     expectError(await app.call("GET", path(made, token)), 403, "playback_token_invalid");
-    await app.call("PATCH", `/api/v1/assets/${asset.id}/shares/${made.id}`, { key, body: { allow_download: false } });
+    await app.as(key).updateShare(asset.id, made.id, { allow_download: false });
     expect((await app.call("GET", path(made, one.token()))).status).toBe(404);
   });
 
@@ -289,7 +284,7 @@ describe("a download", () => {
     expect((await app.call("GET", path(made, one.token()))).status).toBe(200);
     expectError(await app.call("GET", path(made, two.token())), 403, "playback_token_invalid");
     expect((await app.call("GET", path(made, one.token()))).status).toBe(200);
-    await app.call("DELETE", `/api/v1/assets/${asset.id}/shares/${made.id}`, { key });
+    await app.as(key).deleteShare(asset.id, made.id);
     expectError(await app.call("GET", path(made, one.token())), 410, "share_ended");
   });
 });

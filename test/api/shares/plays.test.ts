@@ -134,7 +134,7 @@ describe("media of a share", () => {
     for (const url of urls) expectError(await app.call("GET", url), 403, "playback_token_invalid", url);
     expect((await app.call("GET", `/watch/${asset.external_id}?token=${one.token()}`)).status).toBe(403);
     // Those of the asset itself are not concerned.
-    const { hls_url } = (await app.call("GET", `/api/v1/playback/${asset.id}`, { key })).body;
+    const { hls_url } = (await app.as(key).getPlayback(asset.id)).body;
     expect((await app.call("GET", hls_url)).status).toBe(200);
   });
 
@@ -187,7 +187,7 @@ test("strangers cannot store any number of plays", async () => {
     if (n < 3) expect((await one.media(own)).status).toBe(200);
   }
   expect(statuses).toEqual([200, 200, 200, 429, 429]);
-  const { body } = await limited.call("GET", `/api/v1/assets/${own.id}/shares/${made.id}`, { key: ownKey });
+  const { body } = await limited.as(ownKey).getShare(own.id, made.id);
   expect(body.play_count).toBe(3);
   await limited.close();
 });

@@ -25,13 +25,13 @@ beforeAll(async () => {
   const tenant = await app.tenant();
   key = await app.key(tenant.id);
   const body = { tenant_id: tenant.id, collection: { name: "Films", slug: "films" } };
-  const { id } = (await app.call("POST", "/api/v1/collections", { key, body })).body;
-  ({ body: collection } = await app.call("PATCH", `/api/v1/collections/${id}`, { key, body: { is_public: true } }));
+  const { id } = (await app.as(key).createCollection(body)).body;
+  ({ body: collection } = await app.as(key).unchecked.updateCollection(id, { is_public: true }));
   return () => app.close();
 });
 
-type Asset = { id: number; external_id: string; mp4_url: string | null };
-const read = async (id: number): Promise<Asset> => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+type Asset = { id: number; external_id: string };
+const read = async (id: number): Promise<Asset> => (await app.as(key).getAsset(id)).body;
 
 async function encoded(source: string[], fields: Record<string, unknown> = {}): Promise<Asset> {
   const path = join(emptyFolder(), "source.mp4");
@@ -45,7 +45,7 @@ async function encoded(source: string[], fields: Record<string, unknown> = {}): 
 
 async function addNames({ id }: Asset): Promise<void> {
   for (const name of NAMES) {
-    const made = await app.call("POST", `/api/v1/assets/${id}/static_renditions`, { key, body: { name } });
+    const made = await app.as(key).createStaticRendition(id, { name });
     expect(made.status, made.text).toBe(201);
     await expectDelivered(made.body);
   }
@@ -72,9 +72,9 @@ async function sizeOf(url: string): Promise<[number, number | null]> {
 
 /** Everything that says a size of a file of the asset says the right one; resolves with the sizes by name. */
 async function expectTrue({ id, external_id }: Asset): Promise<Record<string, number | null>> {
-  const { body: all } = await app.call("GET", `/api/v1/assets/${id}/static_renditions`, { key });
+  const { body: all } = await app.as(key).listStaticRenditions(id);
   for (const one of all) await expectDelivered(one);
-  const sizes = Object.fromEntries(all.map(({ name, bytes }: any) => [name, bytes]));
+  const sizes = Object.fromEntries(all.map(({ name, bytes }) => [name, bytes]));
   const mux = muxClient(app, key);
   const files = (await mux.video.assets.retrieve(String(id))).static_renditions?.files ?? [];
   expect(files.length).toBeGreaterThan(0);
@@ -100,9 +100,7 @@ async function addDub({ id }: Asset): Promise<{ id: number }> {
   expect(added.status, added.text).toBe(201);
   expect(await workOnce(app)).toBe("completed");
   const body = { is_default: true };
-  expect((await app.call("PATCH", `/api/v1/assets/${id}/audio_tracks/${added.body.id}`, { key, body })).status).toBe(
-    200,
-  );
+  expect((await app.as(key).updateAudioTrack(id, added.body.id, body)).status).toBe(200);
   return added.body;
 }
 
@@ -130,7 +128,7 @@ describe("the size of a file", () => {
     const after = await expectTrue(asset);
     expect(after.highest).not.toBe(sizes.highest);
     expect(await expectMp4(asset)).not.toBe(before);
-    expect((await app.call("DELETE", `/api/v1/assets/${asset.id}/audio_tracks/${dub.id}`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteAudioTrack(asset.id, dub.id)).status).toBe(204);
     expect(await expectTrue(asset)).toEqual(sizes);
     expect(await expectMp4(asset)).toBe(before);
   });
@@ -156,10 +154,8 @@ async function expectMp4({ external_id }: Asset): Promise<number> {
 
 test("sizes are stored: they are there after a restart without storage, where new ones are unknown", async () => {
   const asset = await encoded([...marked("96x54", 25, SECONDS), ...audio]);
-  const list = () => app.call("GET", `/api/v1/assets/${asset.id}/static_renditions`, { key });
-  expect(
-    (await app.call("POST", `/api/v1/assets/${asset.id}/static_renditions`, { key, body: { name: "highest" } })).status,
-  ).toBe(201);
+  const list = () => app.as(key).listStaticRenditions(asset.id);
+  expect((await app.as(key).createStaticRendition(asset.id, { name: "highest" })).status).toBe(201);
   const [known] = (await list()).body;
   expect(known.bytes).toBeGreaterThan(0);
   app.opened.beginStop();
@@ -167,6 +163,6 @@ test("sizes are stored: they are there after a restart without storage, where ne
   rmSync(join(dataDir, "objects"), { recursive: true });
   app = await testApp({}, dataDir);
   expect((await list()).body).toEqual([known]);
-  const made = await app.call("POST", `/api/v1/assets/${asset.id}/static_renditions`, { key, body: { name: "low" } });
+  const made = await app.as(key).createStaticRendition(asset.id, { name: "low" });
   expect(made.body).toMatchObject({ name: "low", status: "ready", bytes: null });
 });

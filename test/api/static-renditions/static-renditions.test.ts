@@ -84,12 +84,9 @@ describe("a static rendition", () => {
 
   test("of a signed asset needs a token; another tenant's asset does not exist", async () => {
     const signed = await filmAsset(app, key, await film(), { playback_policy: "signed" });
-    const made = await app.call("POST", `/api/v1/assets/${signed.id}/static_renditions`, {
-      key,
-      body: { name: "highest" },
-    });
+    const made = await app.as(key).createStaticRendition(signed.id, { name: "highest" });
     expect((await app.call("GET", made.body.url)).status).toBe(403);
-    const { token } = (await app.call("GET", `/api/v1/playback/${signed.id}`, { key })).body;
+    const { token } = (await app.as(key).getPlayback(signed.id)).body;
     expect((await app.call("GET", `${made.body.url}?token=${token}`, { headers: { range: "bytes=0-9" } })).status).toBe(
       206,
     );
@@ -102,10 +99,7 @@ describe("a static rendition", () => {
 
   test("of an asset that is being encoded is preparing", async () => {
     const { asset: draft } = await uploaded(app, key);
-    const made = await app.call("POST", `/api/v1/assets/${draft.id}/static_renditions`, {
-      key,
-      body: { name: "720p" },
-    });
+    const made = await app.as(key).createStaticRendition(draft.id, { name: "720p" });
     expect(made.body).toMatchObject({ status: "preparing", height: null });
   });
 });

@@ -28,7 +28,7 @@ beforeEach(async () => {
 });
 // No job is left for the next test.
 afterEach(async () => {
-  await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
+  await app.as(key).deleteAsset(asset.id);
 });
 
 async function longAsset(as: string, seconds = LONG_SECONDS): Promise<{ id: number }> {
@@ -46,13 +46,12 @@ async function encode(contract: Contract, seconds = LONG_SECONDS): Promise<void>
 type Contract = Awaited<ReturnType<typeof next>>["body"];
 type Row = Record<string, unknown>;
 const generate = async (body: unknown = { language: "en" }, of = asset, as = key) => {
-  const answer = await app.call("POST", `/api/v1/assets/${of.id}/subtitles/generate`, { key: as, body });
+  const answer = await app.as(as).unchecked.generateSubtitle(of.id, body);
   if (answer.status !== 202) throw new Error(answer.text);
   return answer.body.job;
 };
-const jobOf = async ({ id }: { id: number }) => (await app.call("GET", `/api/v1/caption_jobs/${id}`, { key })).body;
-const tracks = async () =>
-  (await app.call("GET", `/api/v1/assets/${asset.id}/subtitles?include=content`, { key })).body;
+const jobOf = async ({ id }: { id: number }) => (await app.as(key).getCaptionJob(id)).body;
+const tracks = async () => (await app.as(key).listSubtitles(asset.id, { include: "content" })).body;
 const claim = (captions = 2) =>
   next(app, `parts-${++claims}`, { worker_id: "w1", lane: "captions", capabilities: { captions } });
 const claimed = async (captions?: number): Promise<Contract> => {
@@ -232,9 +231,7 @@ describe("captions of long audio", () => {
   test("that were canceled end the leases of all parts", async () => {
     await divided(2);
     const part = await claimed();
-    expect(
-      (await app.call("DELETE", `/api/v1/assets/${asset.id}/subtitles/${(await tracks())[0].id}`, { key })).status,
-    ).toBe(204);
+    expect((await app.as(key).deleteSubtitle(asset.id, (await tracks())[0].id)).status).toBe(204);
     expectError(await callback(part, "heartbeat"), 409, "stale_lease");
     expect((await claim()).status).toBe(204);
   });
@@ -243,7 +240,7 @@ describe("captions of long audio", () => {
     const job = await divided(2);
     const part = await claimed();
     if (when === "join") for (const each of [part, await claimed()]) await recognize(each);
-    expect((await app.call("POST", `/api/v1/assets/${asset.id}/reencode`, { key })).status).toBe(202);
+    expect((await app.as(key).reencodeAsset(asset.id)).status).toBe(202);
     await encode((await next(app, `again-${++claims}`)).body);
     if (when === "join") await publish(await claimed());
     else expect((await callback(part, when, { speech: speech("old") })).status).toBe(200);
@@ -304,7 +301,7 @@ describe("workers and queues", () => {
       expect(answer.status).toBe(200);
       expect(answer.body.speech.language).toBe("en");
       expect((await publish(answer.body)).body).toMatchObject({ id, status: "completed" });
-      await app.call("DELETE", `/api/v1/assets/${short.id}`, { key });
+      await app.as(key).deleteAsset(short.id);
     },
   );
 
@@ -322,7 +319,7 @@ describe("workers and queues", () => {
     await recognize(await claimed());
     expect((await claim(1)).status).toBe(204);
     expect((await claimed()).speech.step).toBe("join");
-    await app.call("DELETE", `/api/v1/assets/${short.id}`, { key });
+    await app.as(key).deleteAsset(short.id);
   });
 
   test("wait for encodes, for a quarter of an hour", async () => {
@@ -331,7 +328,7 @@ describe("workers and queues", () => {
     expect((await claim()).status).toBe(204);
     app.advance(16 * 60_000);
     expect(startOf(await claimed())).toBe(0);
-    await app.call("DELETE", `/api/v1/assets/${encoded.id}`, { key });
+    await app.as(key).deleteAsset(encoded.id);
     expect(startOf(await claimed())).toBe(41_000);
   });
 
@@ -352,7 +349,7 @@ describe("workers and queues", () => {
       [theirs.id, second.id, 41_000, 82_000].toSorted((one, two) => one - two),
     );
     expect(order.slice(4)).toEqual([123_000, 164_000]);
-    for (const { id } of [theirs, second]) await app.call("DELETE", `/api/v1/assets/${id}`, { key: other });
+    for (const { id } of [theirs, second]) await app.as(other).deleteAsset(id);
   });
 
   test("a repeated claim gets the same part, and a worker reads nothing but the media and writes nothing", async () => {

@@ -37,9 +37,8 @@ async function made(contract: any, { texts = {}, errors }: Made) {
   return { ...paths, subtitle_paths, ...(errors && { caption_errors: errors }), media: MEDIA };
 }
 const complete = async (contract: any, what: Made) => callback(app, contract, "complete", await made(contract, what));
-const tracksOf = async (id: number) =>
-  (await app.call("GET", `/api/v1/assets/${id}/subtitles?include=content`, { key })).body;
-const storageOf = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body.storage_bytes;
+const tracksOf = async (id: number) => (await app.as(key).listSubtitles(id, { include: "content" })).body;
+const storageOf = async (id: number) => (await app.as(key).getAsset(id)).body.storage_bytes;
 
 describe("the contract", () => {
   test("has a path for each requested language, once and canonical", async () => {
@@ -69,7 +68,7 @@ describe("the contract", () => {
     const created = await app.call("POST", "/api/v1/uploads/tus", { key, headers });
     expect(created.status).toBe(201);
     const id = created.headers.get("location")?.split("/").at(-1);
-    const { body } = await app.call("GET", `/api/v1/uploads/${id}`, { key });
+    const { body } = await app.as(key).getUpload(id);
     expect(body).toMatchObject({ captions: ["en", "de"], captions_required: true });
   });
 });
@@ -77,7 +76,7 @@ describe("the contract", () => {
 test("captions have the names that the upload gives them, else those of their languages", async () => {
   const { asset, contract } = await claimed({ captions: ["en", "de"], caption_labels: { EN: "English CC" } });
   expect((await complete(contract, { texts: { en: VTT, de: VTT } })).status).toBe(200);
-  const labels = (await tracksOf(asset.id)).map(({ language, label }: any) => [language, label]);
+  const labels = (await tracksOf(asset.id)).map(({ language, label }) => [language, label]);
   expect(Object.fromEntries(labels)).toEqual({ en: "English CC", de: "Deutsch" });
 });
 
@@ -100,7 +99,7 @@ describe("an upload with captions", () => {
     expect([again.status, again.body.warnings]).toEqual([201, warning]);
     expect((await begin(app, key, path, fields)).body).not.toHaveProperty("warnings");
     expect((await begin(app, key, path, { ...fields, captions: [] })).body).not.toHaveProperty("warnings");
-    expect((await app.call("GET", `/api/v1/uploads/${asked.body.id}`, { key })).body).not.toHaveProperty("warnings");
+    expect((await app.as(key).getUpload(asked.body.id)).body).not.toHaveProperty("warnings");
   });
 
   test.each<[string, Record<string, unknown>, boolean]>([
@@ -129,7 +128,7 @@ describe("an asset whose captions were not created", () => {
   ])("%s", async (_, request, what, expected) => {
     const { asset, contract } = await claimed(request);
     expect((await complete(contract, what)).status).toBe(200);
-    expect((await app.call("GET", `/api/v1/assets/${asset.id}`, { key })).body.warnings).toEqual(expected);
+    expect((await app.as(key).getAsset(asset.id)).body.warnings).toEqual(expected);
     const events = await app.newEvents();
     expect(events.find(({ type }) => type === "video.asset.ready")?.data).toMatchObject({ warnings: expected });
   });
@@ -160,7 +159,7 @@ describe("a completion", () => {
       label: "Deutsch",
       source: "auto",
     });
-    const { hls_url } = (await app.call("GET", `/api/v1/playback/${asset.id}`, { key })).body;
+    const { hls_url } = (await app.as(key).getPlayback(asset.id)).body;
     expect((await app.call("GET", hls_url)).text).toMatch(/TYPE=SUBTITLES,.*LANGUAGE="de"/);
   });
 
@@ -207,11 +206,11 @@ describe("a completion", () => {
     expect(done.status).toBe(200);
     const caption_errors = { de: "No speech was recognized." };
     expect(done.body).toMatchObject({ status: "completed", error: null, caption_errors });
-    expect((await app.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key })).body).toMatchObject({
+    expect((await app.as(key).getJob(job.id)).body).toMatchObject({
       caption_errors,
     });
     expect(await types()).toEqual(["video.subtitle.ready", "video.asset.ready"]);
-    expect((await app.call("GET", `/api/v1/assets/${asset.id}`, { key })).body.playback_status).toBe("ready");
+    expect((await app.as(key).getAsset(asset.id)).body.playback_status).toBe("ready");
   });
 
   const LONG = `${VTT.trimEnd()}${"a".repeat(2_000_000)}\n`;

@@ -67,8 +67,8 @@ test("an asset that is encoded again is not asked for them, and keeps what it ha
   const made = await claimed();
   await complete(made.contract, { cc1: {} });
   const [{ id }] = await tracksOf(made.asset.id);
-  await app.call("DELETE", `/api/v1/assets/${made.asset.id}/subtitles/${id}`, { key });
-  await app.call("POST", `/api/v1/assets/${made.asset.id}/reencode`, { key, body: {} });
+  await app.as(key).deleteSubtitle(made.asset.id, id);
+  await app.as(key).reencodeAsset(made.asset.id, {});
   const { body: again } = await next(app);
   expect(again.outputs).not.toHaveProperty("read_closed_captions");
   expect((await complete(again, { cc1: {} }, { failed: true })).status).toBe(200);

@@ -38,18 +38,17 @@ beforeEach(async () => {
 // No job is left for the next test.
 afterEach(async () => {
   vi.restoreAllMocks();
-  await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
+  await app.as(key).deleteAsset(asset.id);
 });
-
-const path = () => `/api/v1/assets/${asset.id}/subtitles`;
-const generate = (body: unknown = {}, headers = {}) => app.call("POST", `${path()}/generate`, { key, body, headers });
+const generate = (body: unknown = {}, headers = {}) =>
+  app.as({ key, headers }).unchecked.generateSubtitle(asset.id, body);
 const generated = async (body: unknown = {}) => {
   const answer = await generate(body);
   if (answer.status !== 202) throw new Error(answer.text);
   return answer.body;
 };
-const list = async () => (await app.call("GET", `${path()}?include=content`, { key })).body;
-const jobOf = async ({ id }: { id: number }) => (await app.call("GET", `/api/v1/caption_jobs/${id}`, { key })).body;
+const list = async () => (await app.as(key).listSubtitles(asset.id, { include: "content" })).body;
+const jobOf = async ({ id }: { id: number }) => (await app.as(key).getCaptionJob(id)).body;
 type Row = Record<string, unknown>;
 const short = (rows: Row[]) => rows.map(({ language, source, status }) => `${language} ${source} ${status}`);
 
@@ -154,9 +153,10 @@ describe("captions of a ready asset", () => {
     ["of the tenant", { tags: false, ofTenant: "pt-BR" }, { language: null }, "pt-BR"],
     ["undetermined", { tags: false }, { language: "no language" }, "und"],
   ])("are in the language that is %s", async (_, { tags = true, ofTenant = null, ...body }, speech, language) => {
-    const settings = `/api/v1/tenants/${tenant.id}`;
-    expect((await app.call("PATCH", settings, { admin: app.admin, body: { language: ofTenant } })).status).toBe(200);
-    if (tags) await app.call("PATCH", `/api/v1/assets/${asset.id}/tags`, { key, body: { language: "nl" } });
+    expect(
+      (await app.as({ admin: app.admin }).unchecked.updateTenantSettings(tenant.id, { language: ofTenant })).status,
+    ).toBe(200);
+    if (tags) await app.as(key).updateTags(asset.id, { language: "nl" });
     await generated(body);
     expect((await complete(speech)).status).toBe(200);
     expect((await list()).map((row: Row) => row.language)).toEqual([language]);
@@ -174,17 +174,16 @@ describe("captions of a ready asset", () => {
     expect((await complete({ language: "en" }, contract)).status).toBe(200);
     const bytes = (await databaseBytes(app, tenant.id)) - before;
     expect(bytes).toBeGreaterThan(0);
-    const transcript = async () =>
-      (await app.call("GET", `/api/v1/assets/${asset.id}/transcript?format=json`, { key })).body;
+    const transcript = async () => (await app.as(key).getTranscript(asset.id, { format: "json" })).body;
     const shown = words.map(([text, start_ms, end_ms, confidence]) => ({ text, start_ms, end_ms, confidence }));
     expect(await transcript()).toEqual({ language: "en", words: shown });
     const [row] = await list();
     const text = VTT.replace("morning", "evening");
-    expect((await app.call("PATCH", `${path()}/${row.id}`, { key, body: { content: text } })).status).toBe(200);
+    expect((await app.as(key).updateSubtitle(asset.id, row.id, { content: text })).status).toBe(200);
     const evening = { text: "evening", start_ms: 480, end_ms: 2000 };
     expect(await transcript()).toEqual({ language: "en", words: [shown[0], evening] });
     const other = VTT.replace("Good morning", "Something else");
-    expect((await app.call("PATCH", `${path()}/${row.id}`, { key, body: { content: other } })).status).toBe(200);
+    expect((await app.as(key).updateSubtitle(asset.id, row.id, { content: other })).status).toBe(200);
     const cues = [{ text: "Something else", start_ms: 0, end_ms: 2000 }];
     expect(await transcript()).toEqual({ language: "en", cues });
     expect(await databaseBytes(app, tenant.id)).toBe(before);
@@ -209,18 +208,18 @@ describe("captions of a ready asset", () => {
           : run.apply(this, input);
       });
       const content = VTT.replace("morning", "evening");
-      const { status: saved } = await app.call("PATCH", `${path()}/${id}`, { key, body: { content } });
+      const { status: saved } = await app.as(key).updateSubtitle(asset.id, id, { content });
       expect([saved, spy.mock.calls.some(([name]) => name === "editedWords")]).toEqual([expected, true]);
       spy.mockRestore();
       if (expected !== 200) {
         // Nothing was changed; the same request keeps the times.
-        expect((await app.call("PATCH", `${path()}/${id}`, { key, body: { content } })).status).toBe(200);
+        expect((await app.as(key).updateSubtitle(asset.id, id, { content })).status).toBe(200);
         const { body } = await app.call("GET", `/api/v1/assets/${asset.id}/transcript?format=json`, { key });
         expect(body.words[0]).toMatchObject({ text: "Good", start_ms: 100, end_ms: 480 });
         return;
       }
       expect(await list()).toMatchObject([{ id, content }]);
-      const { body } = await app.call("GET", `/api/v1/assets/${asset.id}/transcript?format=json`, { key });
+      const { body } = await app.as(key).getTranscript(asset.id, { format: "json" });
       expect(body).toEqual({ language: "en", cues: [{ text: "Good evening", start_ms: 0, end_ms: 2000 }] });
     },
   );
@@ -239,7 +238,7 @@ describe("captions of a ready asset", () => {
     const contract = await claimed();
     await writeWords(contract, text);
     expect((await complete({ language: "en" }, contract)).status).toBe(200);
-    const { body } = await app.call("GET", `/api/v1/assets/${asset.id}/transcript?format=json`, { key });
+    const { body } = await app.as(key).getTranscript(asset.id, { format: "json" });
     expect(Object.keys(body)).toEqual(["language", "cues"]);
   });
 
@@ -258,7 +257,7 @@ describe("captions of a ready asset", () => {
     const again = await generated({ language: "en" });
     expect(again.subtitle).toMatchObject({ id: subtitle.id, status: "pending", error: null });
     expect(again.job.id).not.toBe(job.id);
-    expect((await app.call("GET", `/api/v1/caption_jobs/${job.id}`, { key })).status).toBe(404);
+    expect((await app.as(key).getCaptionJob(job.id)).status).toBe(404);
   });
 
   test("stay with their worker when the server was down for longer than the lease", async () => {
@@ -309,7 +308,7 @@ describe("captions of a ready asset", () => {
     await generated();
     await complete({ language: "en" });
     expect(short(await list())).toEqual(["en auto ready"]);
-    await app.call("DELETE", `${path()}/${(await list())[0].id}`, { key });
+    await app.as(key).deleteSubtitle(asset.id, (await list())[0].id);
     await subtitled(app, key, asset.id);
     expectError(await generate({ language: "en" }), 422, "language_taken");
     await generated();
@@ -320,7 +319,7 @@ describe("captions of a ready asset", () => {
   test("are canceled with their subtitle, and by a text that a person writes", async () => {
     const { subtitle } = await generated({ language: "en", translate_to: ["de"] });
     const contract = await claimed();
-    expect((await app.call("PATCH", `${path()}/${subtitle.id}`, { key, body: { content: VTT } })).status).toBe(200);
+    expect((await app.as(key).updateSubtitle(asset.id, subtitle.id, { content: VTT })).status).toBe(200);
     expect((await callback(contract, "heartbeat")).status).toBe(409);
     expect(await list()).toMatchObject([
       { language: "en", status: "ready" },
@@ -328,7 +327,7 @@ describe("captions of a ready asset", () => {
     ]);
     await generated({ language: "en" });
     const second = await claimed();
-    expect((await app.call("DELETE", `${path()}/${subtitle.id}`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteSubtitle(asset.id, subtitle.id)).status).toBe(204);
     expect((await callback(second, "complete", { speech: { language: "en" } })).status).toBe(409);
     expect((await claim()).status).toBe(204);
   });
@@ -338,8 +337,8 @@ describe("captions of a ready asset", () => {
     const { asset: second } = await readyAsset(app, key);
     const { asset: theirs } = await readyAsset(app, other);
     await generated();
-    await app.call("POST", `/api/v1/assets/${second.id}/subtitles/generate`, { key, body: {} });
-    await app.call("POST", `/api/v1/assets/${theirs.id}/subtitles/generate`, { key: other, body: {} });
+    await app.as(key).generateSubtitle(second.id, {});
+    await app.as(other).generateSubtitle(theirs.id, {});
     const { asset: encoded } = await uploaded(app, key);
     expect((await claim()).status).toBe(204);
     expect((await claim("main")).body.job.asset_id).toBe(encoded.id);
@@ -347,9 +346,9 @@ describe("captions of a ready asset", () => {
     expect(order).toEqual([asset.id, theirs.id, second.id]);
     // One that runs a single job takes them last.
     await generated();
-    for (const { id } of [second]) await app.call("DELETE", `/api/v1/assets/${id}`, { key });
-    await app.call("DELETE", `/api/v1/assets/${theirs.id}`, { key: other });
-    await app.call("DELETE", `/api/v1/assets/${encoded.id}`, { key });
+    for (const { id } of [second]) await app.as(key).deleteAsset(id);
+    await app.as(other).deleteAsset(theirs.id);
+    await app.as(key).deleteAsset(encoded.id);
   });
 
   test("of media that change meanwhile are recognized again, at no cost", async () => {
@@ -357,7 +356,7 @@ describe("captions of a ready asset", () => {
     for (const end of ["fail", "complete"]) {
       const contract = await claimed();
       await write(contract);
-      expect((await app.call("POST", `/api/v1/assets/${asset.id}/reencode`, { key })).status).toBe(202);
+      expect((await app.as(key).reencodeAsset(asset.id)).status).toBe(202);
       const { body: encode } = await next(app);
       const media = { duration_seconds: 4, width: 640, height: 360, frame_rate: 30, renditions: [] };
       const paths = await putArtifacts(app, encode);
@@ -419,7 +418,7 @@ describe("translations of generated captions", () => {
     const { job } = await generated({ language: "en", translate_to: ["de", "zh-Hans"] });
     await complete();
     const german = (await list()).find(({ language }: Row) => language === "de");
-    await app.call("DELETE", `${path()}/${german.id}`, { key });
+    await app.as(key).deleteSubtitle(asset.id, german?.id);
     await app.runTask("translate-captions");
     expect((await jobOf(job)).translations.map(({ language, status }: Row) => `${language} ${status}`)).toEqual([
       ...["de skipped", "zh-Hans ready"],
@@ -445,9 +444,9 @@ describe("a request", () => {
     const bare = await testApp();
     const own = await bare.key((await bare.tenant()).id);
     const { asset: ready } = await readyAsset(bare, own);
-    const ask = () => bare.call("POST", `/api/v1/assets/${ready.id}/subtitles/generate`, { key: own, body: {} });
+    const ask = () => bare.as(own).generateSubtitle(ready.id, {});
     expectError(await ask(), 503, "transcription_not_configured");
-    const features = async () => (await bare.call("GET", "/api/v1/features", { key: own })).body.captions;
+    const features = async () => (await bare.as(own).getFeatures()).body.captions;
     expect(await features()).toBe(false);
     // It recognizes with a model of the server, which has none.
     await next(bare, "captions-0", { worker_id: "w1", lane: "captions", capabilities: { speech_model: true } });
@@ -456,25 +455,20 @@ describe("a request", () => {
     expect([(await ask()).status, await features()]).toEqual([202, true]);
     bare.advance(10 * 60_000);
     expectError(await ask(), 503, "transcription_not_configured");
-    expectError(
-      await bare.call("POST", "/api/v1/assets/999/subtitles/generate", { key: own, body: {} }),
-      404,
-      "not_found",
-    );
+    expectError(await bare.as(own).generateSubtitle(999, {}), 404, "not_found");
     await bare.close();
   });
 
   test("needs an asset that is ready, and an own one", async () => {
     const { asset: pending } = await uploaded(app, key);
-    const ask = (id: number, as = key) =>
-      app.call("POST", `/api/v1/assets/${id}/subtitles/generate`, { key: as, body: {} });
+    const ask = (id: number, as = key) => app.as(as).generateSubtitle(id, {});
     expectError(await ask(pending.id), 422, "asset_not_ready");
     const other = await app.key((await app.tenant()).id);
     expectError(await ask(asset.id, other), 404, "not_found");
     expectError(await ask(asset.id, await app.key(tenant.id, ["assets:read"])), 403, "forbidden_scope");
     const { job } = await generated();
-    expectError(await app.call("GET", `/api/v1/caption_jobs/${job.id}`, { key: other }), 404, "not_found");
-    await app.call("DELETE", `/api/v1/assets/${pending.id}`, { key });
+    expectError(await app.as(other).getCaptionJob(job.id), 404, "not_found");
+    await app.as(key).deleteAsset(pending.id);
   });
 
   test("with an Idempotency-Key is answered as before", async () => {

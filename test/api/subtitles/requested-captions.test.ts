@@ -123,7 +123,7 @@ test("what is there in a language stays, and a repeated encode keeps it", async 
   ];
   await published((await claimSpeech()).body);
   expect(await tracksOf(asset.id)).toMatchObject(kept);
-  await app.call("POST", `/api/v1/assets/${asset.id}/reencode`, { key, body: {} });
+  await app.as(key).reencodeAsset(asset.id, {});
   expect((await complete((await claim()).body, {}, mediaOf(60))).status).toBe(200);
   expect(await tracksOf(asset.id)).toMatchObject(kept);
   expect((await claimSpeech()).status).toBe(204);

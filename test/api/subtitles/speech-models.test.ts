@@ -33,7 +33,7 @@ describe("the routes of workers", () => {
   test("name the selected model, and serve it by its checksum", async () => {
     installed("small", bytes);
     const worker = app.worker;
-    const { body } = await app.call("GET", SELECTED, { worker });
+    const { body } = await app.as({ worker }).getSpeechModel();
     expect(body).toEqual({ name: "small", bytes: bytes.length, sha256: sum(bytes), url: `${BASE}/${sum(bytes)}` });
     const range = { range: "bytes=99990-" };
     const part = await app.call("GET", body.url, { worker, headers: range });
@@ -49,8 +49,8 @@ describe("the routes of workers", () => {
   test("serve nothing else", async () => {
     installed("small", bytes);
     const { worker } = app;
-    expectError(await app.call("GET", `${BASE}/${sum(other)}`, { worker }), 404, "not_found");
-    expect((await app.call("GET", `${BASE}/..%2F..%2Fvodbox.db`, { worker })).status).toBe(404);
+    expectError(await app.as({ worker }).downloadSpeechModel(sum(other)), 404, "not_found");
+    expect((await app.as({ worker }).downloadSpeechModel("../../vodbox.db")).status).toBe(404);
     const key = await app.key((await app.tenant()).id);
     for (const path of [SELECTED, `${BASE}/${sum(bytes)}`]) {
       expect((await app.call("GET", path)).status).toBe(401);
@@ -59,7 +59,7 @@ describe("the routes of workers", () => {
   });
 
   test("say that none is installed", async () => {
-    expectError(await app.call("GET", SELECTED, { worker: app.worker }), 503, "transcription_not_configured");
+    expectError(await app.as({ worker: app.worker }).getSpeechModel(), 503, "transcription_not_configured");
   });
 });
 

@@ -49,17 +49,16 @@ describe("manifests contain the current subtitles", () => {
       ["English", "en", false],
       ["English (2)", "pt-BR", true],
     ]);
-    const address = `/api/v1/assets/${asset.id}/subtitles/${english.id}`;
-    await app.call("PATCH", address, { key, body: { label: HOSTILE, language: "fr" } });
+    await app.as(key).updateSubtitle(asset.id, english.id, { label: HOSTILE, language: "fr" });
     expect((await look()).map((track) => track.slice(1))).toEqual([
       ["fr", false],
       ["pt-BR", true],
     ]);
-    const changed = await app.call("PATCH", address, { key, body: { role: "forced" } });
+    const changed = await app.as(key).updateSubtitle(asset.id, english.id, { role: "forced" });
     expect([changed.status, changed.body.role]).toEqual([200, "forced"]);
     await look();
     expect((await app.call("GET", master)).text).toMatch(/LANGUAGE="fr",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES/);
-    await app.call("DELETE", address, { key });
+    await app.as(key).deleteSubtitle(asset.id, english.id);
     expect(await look()).toEqual([["English", "pt-BR", true]]);
     expect(new Set(tags).size).toBe(tags.length);
     const again = await app.call("GET", master, { headers: { "if-none-match": tags.at(-1) as string } });
@@ -71,7 +70,7 @@ describe("manifests contain the current subtitles", () => {
   test("with signed playback contain the token in the path, in HLS and DASH", async () => {
     const { asset } = await readyAsset(app, key);
     await subtitled(app, key, asset.id, { is_default: "1" });
-    const { body } = await app.call("GET", `/api/v1/playback/${asset.id}`, { key });
+    const { body } = await app.as(key).getPlayback(asset.id);
     const [track] = tracksOf((await app.call("GET", body.hls_url)).text);
     expect(track).toMatchObject({ language: "en", name: "English", isDefault: true });
     const list = new URL(track?.uri as string, body.hls_url);
@@ -105,7 +104,7 @@ describe("manifests contain the current subtitles", () => {
       const { asset } = await readyAsset(app, key, { playback_policy: "public" });
       const cue = "00:01.000 --> 00:03.000\nMAPPED";
       const track = await subtitled(app, key, asset.id, {}, `WEBVTT\n${map}\n\n${cue}\n\n${map}\n`);
-      const { body } = await app.call("GET", `/api/v1/playback/${asset.id}`, { key });
+      const { body } = await app.as(key).getPlayback(asset.id);
       const [shownTrack] = tracksOf((await app.call("GET", body.hls_url)).text);
       const list = new URL(shownTrack?.uri as string, body.hls_url);
       const { segments } = HLS.parse((await app.call("GET", list.href)).text) as unknown as {
@@ -134,7 +133,7 @@ describe("manifests contain the current subtitles", () => {
     const { id } = await subtitled(app, key, other.asset.id);
     expect((await app.call("GET", `/media/${other.asset.id}/subtitles/${id}.m3u8`)).status).toBe(200);
     expect((await app.call("GET", `/media/${mine.asset.id}/subtitles/${id}.m3u8`)).status).toBe(404);
-    await app.call("DELETE", `/api/v1/assets/${other.asset.id}/subtitles/${id}`, { key });
+    await app.as(key).deleteSubtitle(other.asset.id, id);
     expect((await app.call("GET", `/media/${other.asset.id}/subtitles/${id}.m3u8`)).status).toBe(404);
   });
 });

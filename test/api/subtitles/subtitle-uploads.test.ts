@@ -14,9 +14,9 @@ beforeEach(async () => {
   await app.newEvents();
 });
 const at = (rest = "", id = asset.id) => `/api/v1/assets/${id}/subtitles${rest}`;
-const post = (...form: Parameters<typeof subtitleForm>) => app.call("POST", at(), { key, raw: subtitleForm(...form) });
+const post = (...form: Parameters<typeof subtitleForm>) => app.as(key).createSubtitle(asset.id, subtitleForm(...form));
 const list = async (query = "") => (await app.call("GET", at(query), { key })).body;
-const content = async (id: number) => (await app.call("GET", at(`/${id}`), { key })).body.content;
+const content = async (id: number) => (await app.as(key).getSubtitle(asset.id, id)).body.content;
 /** Keys of the texts in storage. */
 const texts = async () =>
   (await app.opened.app.objects?.list(`tenants/${asset.tenant_id}/assets/${asset.id}/subtitles/`))?.objects.map(
@@ -58,7 +58,7 @@ describe("an upload", () => {
       updated_at: body.created_at,
     });
     expect(await app.newEvents()).toEqual([ready(body)]);
-    expect(await app.call("GET", at(`/${body.id}`), { key })).toMatchObject({ status: 200, body: { content: VTT } });
+    expect(await app.as(key).getSubtitle(asset.id, body.id)).toMatchObject({ status: 200, body: { content: VTT } });
     expect(await list()).toEqual([{ ...body, url: expect.any(String) }]);
     expect(await texts()).toHaveLength(1);
   });
@@ -147,17 +147,16 @@ describe("an upload", () => {
     expect([status, body.warnings]).toEqual([201, warnings]);
     expect(await content(body.id)).toBe(expected);
     expect(await app.newEvents()).toEqual([ready(body)]);
-    const one = (await app.call("GET", at(`/${body.id}`), { key })).body;
+    const one = (await app.as(key).getSubtitle(asset.id, body.id)).body;
     const all = [one, ...(await list()), ...(await list("?include=content"))];
     expect(all.map((each) => each.warnings)).toEqual([warnings, warnings, warnings]);
-    const patched = await app.call("PATCH", at(`/${body.id}`), { key, body: { label: "Other" } });
+    const patched = await app.as(key).updateSubtitle(asset.id, body.id, { label: "Other" });
     expect(patched.body.warnings).toEqual(warnings);
-    const replaced = await app.call("PATCH", at(`/${body.id}`), { key, body: { content: expected } });
+    const replaced = await app.as(key).updateSubtitle(asset.id, body.id, { content: expected });
     expect([replaced.status, replaced.body.warnings]).toEqual([200, []]);
-    const again = await app.call("PATCH", at(`/${body.id}`), {
-      key,
-      body: { content: `${expected}\n\n00:09.000 --> 00:09.000\nA` },
-    });
+    const again = await app
+      .as(key)
+      .updateSubtitle(asset.id, body.id, { content: `${expected}\n\n00:09.000 --> 00:09.000\nA` });
     expect(again.body.warnings).toEqual(skipped(1, /^1 cue was left out: 1 without duration \(line \d+\)\.$/));
   });
 
@@ -204,7 +203,7 @@ describe("an upload", () => {
     const answer = await post({}, file, name);
     expectError(answer, 422, "invalid_subtitle");
     expect(answer.body.error).toMatch(message);
-    expect(answer.body.details.file).toEqual(details ?? [expect.any(String)]);
+    expect(answer.error.details.file).toEqual(details ?? [expect.any(String)]);
     expect([await list(), await app.newEvents(), await texts()]).toEqual([[], [], []]);
   });
 
@@ -230,7 +229,7 @@ describe("an upload", () => {
     expectError(await post({}, null), 422, "parameter_missing");
     expectError(await post({ file: VTT }, null), 422, "parameter_missing");
     expectError(
-      await app.call("POST", at(), { key, body: { language: "en", label: "E" } }),
+      await app.as(key).unchecked.createSubtitle(asset.id, { language: "en", label: "E" }),
       415,
       "unsupported_media_type",
     );
@@ -249,11 +248,12 @@ describe("an upload", () => {
     const other = await app.key((await app.tenant()).id);
     expectError(await app.call("POST", at(), { key: other, raw: raw() }), 404, "not_found");
     expect((await app.call("POST", at(), { admin: app.admin, raw: raw() })).status).toBe(201);
-    expect((await app.call("GET", at(), { key: reader })).body).toHaveLength(1);
+    expect((await app.as(reader).listSubtitles(asset.id)).body).toHaveLength(1);
   });
 
   test("can be repeated: created once, answered twice, with a URL that works", async () => {
-    const send = (form: FormData) => app.call("POST", at(), { key, raw: form, headers: { "idempotency-key": "one" } });
+    const send = (form: FormData) =>
+      app.as({ key, headers: { "idempotency-key": "one" } }).createSubtitle(asset.id, form);
     const first = await send(subtitleForm());
     const second = await send(subtitleForm());
     expect([first.status, second.status, second.headers.get("idempotent-replayed")]).toEqual([201, 201, "true"]);

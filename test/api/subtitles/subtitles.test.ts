@@ -15,10 +15,10 @@ beforeEach(async () => {
   await app.newEvents();
 });
 const at = (rest = "", id = asset.id) => `/api/v1/assets/${id}/subtitles${rest}`;
-const post = (...form: Parameters<typeof subtitleForm>) => app.call("POST", at(), { key, raw: subtitleForm(...form) });
+const post = (...form: Parameters<typeof subtitleForm>) => app.as(key).createSubtitle(asset.id, subtitleForm(...form));
 const patch = (id: number, body: unknown, method = "PATCH") => app.call(method, at(`/${id}`), { key, body });
 const list = async (query = "") => (await app.call("GET", at(query), { key })).body;
-const content = async (id: number) => (await app.call("GET", at(`/${id}`), { key })).body.content;
+const content = async (id: number) => (await app.as(key).getSubtitle(asset.id, id)).body.content;
 /** Keys of the texts in storage. */
 const texts = async () =>
   (await app.opened.app.objects?.list(`tenants/${asset.tenant_id}/assets/${asset.id}/subtitles/`))?.objects.map(
@@ -29,8 +29,8 @@ const sweep = async () => {
   await app.runTask("sweep-objects");
 };
 const bytesOf = async () => {
-  const [tenant] = (await app.call("GET", "/api/v1/tenants", { key })).body;
-  const { body } = await app.call("GET", `/api/v1/assets/${asset.id}`, { key });
+  const [tenant] = (await app.as(key).listTenants()).body;
+  const { body } = await app.as(key).getAsset(asset.id);
   return { tenant: tenant.storage_bytes, asset: body.storage_bytes };
 };
 
@@ -52,10 +52,10 @@ describe("the tracks of an asset", () => {
     const order = ["it", "de", "fr", "en"];
     expect((await list()).map((one: any) => one.language)).toEqual(order);
     expect((await list())[0]).not.toHaveProperty("content");
-    const whole = await app.call("GET", at("?include=content"), { key });
+    const whole = await app.as(key).listSubtitles(asset.id, { include: "content" });
     expect(whole.headers.get("content-type")).toMatch("application/json");
-    expect(whole.body.map((one: any) => one.content)).toEqual(order.map((language) => VTT.replace("Hello", language)));
-    expectError(await app.call("GET", at("?include=nothing"), { key }), 422, "validation_failed");
+    expect(whole.body.map((one) => one.content)).toEqual(order.map((language) => VTT.replace("Hello", language)));
+    expectError(await app.as(key).listSubtitles(asset.id, { include: "nothing" }), 422, "validation_failed");
 
     const seen: string[] = [];
     for (let path: string | undefined = at("?limit=3&include=content"); path; ) {
@@ -64,7 +64,7 @@ describe("the tracks of an asset", () => {
       path = /<([^>]+)>; rel="next"/.exec(page.headers.get("link") ?? "")?.[1];
     }
     expect(seen).toEqual(order);
-    expectError(await app.call("GET", at("?cursor=x"), { key }), 422, "validation_failed");
+    expectError(await app.as(key).listSubtitles(asset.id, { cursor: "x" }), 422, "validation_failed");
   });
 
   test("have different languages", async () => {
@@ -85,7 +85,7 @@ describe("the tracks of an asset", () => {
     const answers = await Promise.all([...languages, ...languages].map((language) => post({ language })));
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(20);
     const refused = answers.filter(({ status }) => status !== 201);
-    expect(new Set(refused.map(({ body }) => body.code))).toEqual(
+    expect(new Set(refused.map(({ error }) => error.code))).toEqual(
       new Set(["subtitle_limit_reached", "language_taken"]),
     );
     const tracks = await list();
@@ -96,7 +96,7 @@ describe("the tracks of an asset", () => {
     expectError(await post({ language: "zu" }), 422, "subtitle_limit_reached");
     await sweep();
     expect(await texts()).toHaveLength(20);
-    await app.call("DELETE", at(`/${tracks[0].id}`), { key });
+    await app.as(key).deleteSubtitle(asset.id, tracks[0].id);
     expect((await post({ language: "zu" })).status).toBe(201);
   });
 
@@ -160,7 +160,7 @@ describe("a change", () => {
       400,
       "invalid_json",
     );
-    expect(await app.call("GET", at(`/${made.id}`), { key })).toMatchObject({
+    expect(await app.as(key).getSubtitle(asset.id, made.id)).toMatchObject({
       body: { label: "English", content: VTT },
     });
     expect(await texts()).toHaveLength(1);
@@ -186,7 +186,7 @@ test("a deleted track is gone, with its text and its bytes", async () => {
   const one = await subtitled(app, key, asset.id);
   const two = await subtitled(app, key, asset.id, { language: "de" });
   await app.newEvents();
-  expect(await app.call("DELETE", at(`/${one.id}`), { key })).toMatchObject({ status: 204, text: "" });
+  expect(await app.as(key).deleteSubtitle(asset.id, one.id)).toMatchObject({ status: 204, text: "" });
   for (const method of ["GET", "DELETE"])
     expectError(await app.call(method, at(`/${one.id}`), { key }), 404, "not_found");
   expectError(await patch(one.id, { label: "x" }), 404, "not_found");
@@ -207,23 +207,20 @@ test("a track is found only on its own asset", async () => {
       "not_found",
     );
   for (const id of ["0", "x", "1e3", "99999999999999999999"])
-    expectError(await app.call("GET", at(`/${id}`), { key }), 404, "not_found");
+    expectError(await app.as(key).getSubtitle(asset.id, id), 404, "not_found");
 });
 
 describe("storage of texts", () => {
   test("counts for asset and tenant, through replacement, the upload's completion and encoding", async () => {
-    const { body: pending } = await app.call("POST", "/api/v1/uploads/initiate", {
-      key,
-      body: { filename: "x.mp4", bytes_expected: 4 },
-    });
+    const { body: pending } = await app.as(key).initiateUpload({ filename: "x.mp4", bytes_expected: 4 });
     const id = pending.asset_id;
     const early = await subtitled(app, key, id);
     await app.call("PUT", pending.upload_url, { raw: "abcd" });
-    await app.call("POST", `/api/v1/uploads/${pending.id}/complete`, { key, body: { bytes_received: 4 } });
-    const held = async () => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body.storage_bytes;
+    await app.as(key).completeUpload(pending.id, { bytes_received: 4 });
+    const held = async () => (await app.as(key).getAsset(id)).body.storage_bytes;
     expect(await held()).toBe(4 + early.bytes);
     const longer = VTT.replace("Hello", "Hello, hello");
-    await app.call("PATCH", at(`/${early.id}`, id), { key, body: { content: longer } });
+    await app.as(key).updateSubtitle(id, early.id, { content: longer });
     expect(await held()).toBe(4 + longer.length);
     let contract = (await next(app)).body;
     if (contract.job.asset_id !== id) contract = (await next(app)).body;
@@ -232,9 +229,9 @@ describe("storage of texts", () => {
       (await app.opened.app.objects?.list(contract.outputs.prefix))?.objects.reduce((sum, one) => sum + one.bytes, 0) ??
       0;
     expect(await held()).toBe(4 + longer.length + artifacts);
-    const [tenant] = (await app.call("GET", "/api/v1/tenants", { key })).body;
+    const [tenant] = (await app.as(key).listTenants()).body;
     expect(tenant.storage_bytes).toBe((await held()) + asset.source_bytes);
-    await app.call("DELETE", `/api/v1/assets/${id}`, { key });
+    await app.as(key).deleteAsset(id);
     expect(await bytesOf()).toEqual({ tenant: asset.source_bytes, asset: asset.source_bytes });
     expect((await app.opened.app.objects?.list(`tenants/${asset.tenant_id}/assets/${id}/`))?.objects).toEqual([]);
   });
@@ -255,12 +252,12 @@ describe("in players", () => {
     });
     const etag = got.headers.get("etag") as string;
     expect((await app.call("GET", made.url, { headers: { "if-none-match": etag } })).status).toBe(304);
-    await app.call("PATCH", at(`/${made.id}`, open.id), { key, body: { content: VTT.replace("Hello", "Changed") } });
+    await app.as(key).updateSubtitle(open.id, made.id, { content: VTT.replace("Hello", "Changed") });
     const changed = await app.call("GET", made.url, { headers: { "if-none-match": etag } });
     expect([changed.status, changed.text]).toEqual([200, VTT.replace("Hello", "Changed")]);
     for (const file of ["subtitles/999.vtt", `subtitles/${made.id}`, `subtitles/0${made.id}.vtt`, "subtitles/../x.vtt"])
       expect((await app.call("GET", `/media/${open.external_id}/${file}`)).status).toBe(404);
-    await app.call("DELETE", at(`/${made.id}`, open.id), { key });
+    await app.as(key).deleteSubtitle(open.id, made.id);
     expect((await app.call("GET", made.url)).status).toBe(404);
   });
 
@@ -272,8 +269,8 @@ describe("in players", () => {
     const plain = `/media/${signed.external_id}/subtitles/${made.id}.vtt`;
     expectError(await app.call("GET", plain), 403, "playback_token_required");
     expectError(await app.call("GET", `${plain}?token=x`), 403, "playback_token_invalid");
-    const { body } = await app.call("GET", `/api/v1/playback/${signed.id}`, { key });
-    expect(body.subtitles.map(({ language, label }: any) => [language, label])).toEqual([
+    const { body } = await app.as(key).getPlayback(signed.id);
+    expect(body.subtitles.map(({ language, label }) => [language, label])).toEqual([
       ["en", "English"],
       ["de", "Deutsch"],
     ]);

@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 const at = (id: number, rest = "", of = asset.id) => `/api/v1/assets/${of}/subtitles/${id}${rest}`;
 const sync = (id: number, body?: unknown) => app.call("POST", at(id, "/sync"), { key, body });
-const content = async (id: number) => (await app.call("GET", at(id), { key })).body.content;
+const content = async (id: number) => (await app.as(key).getSubtitle(asset.id, id)).body.content;
 const add = async (language: string, file: string, fields: Record<string, string> = {}) => {
   const made = await subtitled(app, key, asset.id, { language, ...fields }, file);
   await app.newEvents();
@@ -145,14 +145,13 @@ describe("a track", () => {
           [track.id, file],
           [reference.id, vtt(moved(film, (ms) => ms + by))],
         ])
-          await app.call("PATCH", at(id), { key, body: { content: text } });
-        const there = await app.call("POST", at(track.id, "/sync"), {
-          admin: app.admin,
-          body: { reference_track_id: reference.id },
-        });
+          await app.as(key).updateSubtitle(asset.id, id, { content: text });
+        const there = await app
+          .as({ admin: app.admin })
+          .syncSubtitle(asset.id, track.id, { reference_track_id: reference.id });
         expect(there.body.sync).toMatchObject({ min_offset_seconds: by / 1000, max_offset_seconds: by / 1000 });
-        await app.call("PATCH", at(reference.id), { key, body: { content: vtt(film) } });
-        await app.call("POST", at(track.id, "/sync"), { admin: app.admin, body: { reference_track_id: reference.id } });
+        await app.as(key).updateSubtitle(asset.id, reference.id, { content: vtt(film) });
+        await app.as({ admin: app.admin }).syncSubtitle(asset.id, track.id, { reference_track_id: reference.id });
         // When all cues needed hours, it is unknown whether they would be omitted otherwise.
         const allNeeded = isShort && film.every(({ startMs }) => startMs + by >= 3_600_000);
         expect(await content(track.id)).toBe(allNeeded ? file.replaceAll(/(?<![\d:])(\d\d:\d\d\.)/g, "00:$1") : file);
@@ -205,8 +204,8 @@ describe("refused, without changes", () => {
     for (const bad of ["1", 1.5, {}, true])
       expectError(await sync(track.id, { reference_track_id: bad }), 422, "validation_failed");
     expectError(await sync(987_654), 404, "not_found");
-    expectError(await app.call("POST", at(elsewhere.id, "/sync"), { key }), 404, "not_found");
-    expectError(await app.call("POST", at(track.id, "/sync"), { key: strangers }), 404, "not_found");
+    expectError(await app.as(key).syncSubtitle(asset.id, elsewhere.id), 404, "not_found");
+    expectError(await app.as(strangers).syncSubtitle(asset.id, track.id), 404, "not_found");
     expect(await content(track.id)).toBe(before);
     expect(await app.newEvents()).toEqual([]);
   });
@@ -228,9 +227,8 @@ describe("refused, without changes", () => {
   test("beyond the limit", async () => {
     const small = await testApp({ rate_limit_sync: "1/60" });
     const own = await small.key((await small.tenant()).id);
-    const path = "/api/v1/assets/1/subtitles/1/sync";
-    expectError(await small.call("POST", path, { key: own }), 404, "not_found");
-    expectError(await small.call("POST", path, { key: own }), 429, "rate_limited");
+    expectError(await small.as(own).syncSubtitle(1, 1), 404, "not_found");
+    expectError(await small.as(own).syncSubtitle(1, 1), 429, "rate_limited");
   });
 });
 

@@ -98,8 +98,8 @@ test("an asset that is encoded again is not asked for them, and keeps what it ha
   const { asset, contract } = await claimed();
   await complete(contract, { track3: { language: "en" }, track4: { language: "de" } });
   const [first] = await tracksOf(asset.id);
-  await app.call("DELETE", `/api/v1/assets/${asset.id}/subtitles/${first.id}`, { key });
-  await app.call("POST", `/api/v1/assets/${asset.id}/reencode`, { key, body: {} });
+  await app.as(key).deleteSubtitle(asset.id, first.id);
+  await app.as(key).reencodeAsset(asset.id, {});
   const { body: again } = await next(app);
   expect(again.outputs).not.toHaveProperty("read_text_tracks");
   expect((await complete(again, { track3: { language: "en" } })).status).toBe(200);
@@ -125,7 +125,7 @@ test("an asset that is deleted before its job is complete has none", async () =>
   const { asset, contract } = await claimed();
   const path = `${contract.outputs.prefix}closed-captions/track3.vtt`;
   const paths = await putArtifacts(app, contract, { [path]: VTT });
-  await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
+  await app.as(key).deleteAsset(asset.id);
   const closed_captions = { tracks: { track3: { path, language: "en" } } };
   expectError(await callback(app, contract, "complete", { ...paths, media: MEDIA, closed_captions }), 404, "not_found");
   expect(await app.newEvents()).toMatchObject([{ type: "video.asset.deleted" }]);

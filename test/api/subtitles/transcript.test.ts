@@ -86,8 +86,8 @@ describe("a transcript", () => {
     expect([(await read(id)).status, (await read(id)).body.error]).toEqual([404, "The asset has no subtitles."]);
     await subtitled(app, key, id);
     const other = await app.key((await app.tenant()).id);
-    expect((await app.call("GET", `/api/v1/assets/${id}/transcript`, { key: other })).status).toBe(404);
-    expect((await app.call("GET", `/api/v1/assets/${id}/transcript`)).status).toBe(401);
+    expect((await app.as(other).getTranscript(id)).status).toBe(404);
+    expect((await app.as().getTranscript(id)).status).toBe(401);
   });
 
   test("of the largest subtitles is complete", async () => {

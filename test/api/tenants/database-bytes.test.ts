@@ -38,7 +38,7 @@ beforeEach(async () => {
 });
 
 const bytesOf = async (id = tenant.id): Promise<number> =>
-  (await app.call("GET", `/api/v1/admin/tenants/${id}`, { admin: app.admin })).body.storage_bytes;
+  (await app.as({ admin: app.admin }).getTenant(id)).body.storage_bytes;
 const send = (method: string, path: string, body?: unknown) =>
   app.call(method, path, { key, ...(body !== undefined && { body }) });
 /** The amount by which `work` changes the stored bytes of the tenant. */
@@ -120,7 +120,7 @@ const KINDS: Record<string, { write(bytes: number): Promise<any>; remove(): Prom
       form.set("language", "en");
       form.set("label", "English");
       form.set("file", new Blob([`WEBVTT\n\n00:00.000 --> 00:01.000\n${text(bytes)}\n`]), "a.vtt");
-      return app.call("POST", `/api/v1/assets/${asset.id}/subtitles`, { key, raw: form });
+      return app.as(key).createSubtitle(asset.id, form);
     },
     async remove() {
       const [{ id }] = (await send("GET", `/api/v1/assets/${asset.id}/subtitles`)).body;
@@ -150,7 +150,7 @@ test.each(["cues", "tags", "the description of an asset", "the description of a 
   async (name) => {
     const { write } = KINDS[name] as (typeof KINDS)[string];
     await app.plan(tenant.id, "starter");
-    await app.call("POST", `/api/v1/assets/${asset.id}/tracks`, { key, body: { kind: "fill", cues: [cue(19_000)] } });
+    await app.as(key).setTrack(asset.id, { kind: "fill", cues: [cue(19_000)] });
     const before = await bytesOf();
     expectError(await write(2000), 403, "quota_exceeded");
     expect(await bytesOf()).toBe(before);

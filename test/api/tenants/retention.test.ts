@@ -14,10 +14,10 @@ beforeEach(async () => {
 
 const now = () => app.opened.app.clock.now();
 const keep = (tenantId: number, days: Record<string, unknown>) =>
-  app.call("PATCH", `/api/v1/admin/tenants/${tenantId}`, { admin: app.admin, body: days });
+  app.as({ admin: app.admin }).updateTenant(tenantId, days);
 /** What the tasks recorded of a tenant, newest first. */
 const recorded = async (tenantId: number) =>
-  (await app.call("GET", `/api/v1/admin/audit?tenant_id=${tenantId}`, { admin: app.admin })).body
+  (await app.as({ admin: app.admin }).listAuditEntries({ tenant_id: tenantId })).body
     .filter(({ actor }: { actor: string }) => actor === "system")
     .map(({ route, fields }: { route: string; fields: string[] }) => [route, ...fields].join(" "));
 
@@ -45,10 +45,9 @@ describe("retention", () => {
     const theirs = await readyAsset(app, otherKey);
     const queued = await uploaded(app, key);
     app.advance(5 * DAY);
-    await app.call("POST", `/api/v1/transcoding_jobs/${queued.job.id}/cancel`, { admin: app.admin });
+    await app.as({ admin: app.admin }).cancelJob(queued.job.id);
     const young = await readyAsset(app, key);
-    const source = async (id: number, as = key) =>
-      (await app.call("GET", `/api/v1/assets/${id}`, { key: as })).body.source_key;
+    const source = async (id: number, as = key) => (await app.as(as).getAsset(id)).body.source_key;
     await app.runTask("delete-old-sources");
     expect(await source(old[0]?.asset.id)).not.toBe("");
 
@@ -56,7 +55,7 @@ describe("retention", () => {
     app.advance(HOUR);
     await app.runTask("delete-old-sources");
     for (const { asset } of old) {
-      const { body } = await app.call("GET", `/api/v1/assets/${asset.id}`, { key });
+      const { body } = await app.as(key).getAsset(asset.id);
       expect(body).toMatchObject({ source_key: "", playback_status: "ready" });
       expect(Date.parse(body.source_deleted_at)).toBeGreaterThan(now() - 60_000);
     }
@@ -113,11 +112,11 @@ describe("retention", () => {
         position_seconds: n * 50,
         watched_seconds: n * 10,
       }));
-      expect((await app.call("POST", "/api/v1/playback_events", { body: { events } })).status).toBe(202);
+      expect((await app.as().recordPlaybackEvents({ events })).status).toBe(202);
       await app.runTask("record-views");
     };
     const sums = async (id: number) =>
-      (await app.call("GET", `/api/v1/analytics?tenant_id=${id}&from=2000-01-01T00:00:00Z`, { admin: app.admin })).body;
+      (await app.as({ admin: app.admin }).getAnalytics({ tenant_id: id, from: "2000-01-01T00:00:00Z" })).body;
     const rows = async (tenantId: number) =>
       Promise.all(
         ["playback_events", "playback_sessions", "analytics_viewers", "analytics_hours", "analytics_returns"].map(

@@ -218,7 +218,7 @@ describe("a tenant cannot create any number of rows", () => {
   });
 
   test("aborted uploads of a batch", async () => {
-    const { body: batch } = await app.call("POST", "/api/v1/ingest_batches", { key, body: { tenant_id: tenant.id } });
+    const { body: batch } = await app.as(key).createBatch({ tenant_id: tenant.id });
     await app.opened.app.write((tx) =>
       tx.run(
         numbers(
@@ -229,7 +229,7 @@ describe("a tenant cannot create any number of rows", () => {
       ),
     );
     const upload = { object_key: "a/init.mp4", content_type: "video/mp4", bytes_expected: 10 };
-    const response = await app.call("POST", `/api/v1/ingest_batches/${batch.id}/uploads`, { key, body: upload });
+    const response = await app.as(key).createBatchUpload(batch.id, upload);
     expectError(response, 409, "batch_conflict");
   });
 
@@ -243,11 +243,7 @@ describe("a tenant cannot create any number of rows", () => {
         ),
       ),
     );
-    const create = () =>
-      app.call("POST", "/api/v1/signing_keys", {
-        key,
-        body: { tenant_id: tenant.id, name: "new", algorithm: "EdDSA" },
-      });
+    const create = () => app.as(key).createSigningKey({ tenant_id: tenant.id, name: "new", algorithm: "EdDSA" });
     expect((await create()).status).toBe(201);
     const [left] = await app.opened.app.db.all<{ n: number }>(sql`SELECT count(*) AS n FROM signing_keys`);
     expect(left?.n).toBe(901);

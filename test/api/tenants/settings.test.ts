@@ -26,7 +26,7 @@ async function company() {
   const session = async (role: string) => {
     const email = `${role}-${++people}@example.com`;
     const body = { tenant_id: tenant.id, email, role, password: PASSWORD };
-    expect((await app.call("POST", "/api/v1/users", { admin: app.admin, body })).status).toBe(201);
+    expect((await app.as({ admin: app.admin }).createTenantUser(body)).status).toBe(201);
     return withSession(app, await signIn(app, { email, password: PASSWORD }));
   };
   return { tenant, boss: await session("admin"), session, at: `/api/v1/tenants/${tenant.id}` };
@@ -129,8 +129,7 @@ describe("the logo", () => {
     expect((await read(second)).status).toBe(200);
     // A URL that a client sends back unchanged is no change.
     expect((await boss("PATCH", at, { body: { player: { logo_url: second } } })).status).toBe(200);
-    const suspend = (status: string) =>
-      app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status } });
+    const suspend = (status: string) => app.as({ admin: app.admin }).updateTenant(tenant.id, { status });
     await suspend("suspended");
     expect((await read(second)).status).toBe(403);
     await suspend("active");
@@ -202,7 +201,7 @@ describe("the player of a tenant", () => {
     expect(file.headers.get("content-disposition")).toContain("attachment");
     await file.arrayBuffer();
     // Without a source there is nothing to download.
-    await app.call("DELETE", `/api/v1/assets/${asset.id}/source`, { key });
+    await app.as(key).deleteSource(asset.id);
     expect((await data()).download_url).toBeNull();
     expectError(await app.call("GET", `/embed/${id}/download`), 404, "not_found");
   });
@@ -212,7 +211,7 @@ describe("the player of a tenant", () => {
     const key = await app.key(tenant.id);
     await boss("PATCH", at, { body: { player: { allow_download: true } } });
     const { asset } = await readyAsset(app, key, {});
-    const { token } = (await app.call("GET", `/api/v1/playback/${asset.id}`, { key })).body;
+    const { token } = (await app.as(key).getPlayback(asset.id)).body;
     const url = `/embed/${asset.external_id}/download`;
     expectError(await app.call("GET", url), 403, "playback_token_required");
     expect((await app.call("GET", `${url}?token=${token}`)).status).toBe(302);

@@ -15,7 +15,7 @@ beforeEach(async () => {
   key = await app.key(tenant.id);
 });
 const set = async (status: "suspended" | "active") => {
-  const changed = await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status } });
+  const changed = await app.as({ admin: app.admin }).updateTenant(tenant.id, { status });
   expect(changed.status).toBe(200);
   // With a shared database the state is read again in each second of this clock.
   const second = () => Math.floor(performance.now() / 1000);
@@ -31,7 +31,7 @@ async function addresses() {
   const subtitle = await subtitled(app, key, signed.asset.id);
   const gets: string[] = [];
   for (const { asset } of [open, signed]) {
-    const { body } = await app.call("GET", `/api/v1/playback/${asset.id}`, { key });
+    const { body } = await app.as(key).getPlayback(asset.id);
     gets.push(...[body.hls_url, body.dash_url, body.thumbnail_url, body.storyboard_url, body.embed_url].map(path));
     const token = asset.playback_policy === "signed" ? `?token=${body.token}` : "";
     for (const page of ["watch", "embed"]) gets.push(`/${page}/${asset.external_id}${token}`);
@@ -45,17 +45,16 @@ async function addresses() {
     gets.push(path(list), path(segment));
     for (const one of body.subtitles) gets.push(path(one.url));
   }
-  const download = await app.call("GET", `/api/v1/assets/${open.asset.id}/download`, { key });
+  const download = await app.as(key).getDownload(open.asset.id);
   gets.push(path(download.body.url), path(subtitle.url));
   return { gets, open, signed };
 }
 
 async function uploads() {
   const fields = { filename: "a.mp4", bytes_expected: 3 };
-  const { body: put } = await app.call("POST", "/api/v1/uploads/initiate", { key, body: fields });
-  const { body: parts } = await app.call("POST", "/api/v1/uploads/initiate_multipart", { key, body: fields });
-  const sign = `/api/v1/uploads/${parts.id}/sign_part`;
-  const { body: part } = await app.call("POST", sign, { key, body: { part_number: 1 } });
+  const { body: put } = await app.as(key).initiateUpload(fields);
+  const { body: parts } = await app.as(key).initiateMultipartUpload(fields);
+  const { body: part } = await app.as(key).signUploadPart(parts.id, { part_number: 1 });
   const batch = await leased(app, key);
   const { body: batchUpload } = await batch.want("a.m4s", "abc");
   const tus = await app.call("POST", "/api/v1/uploads/tus", {
@@ -87,7 +86,7 @@ describe("a suspended tenant", () => {
     }
     const patch = { "tus-resumable": "1.0.0", "upload-offset": "0", "content-type": "application/offset+octet-stream" };
     expectError(await app.call("PATCH", tus, { key, raw: "abc", headers: patch }), 401, "unauthorized");
-    expectError(await app.call("GET", "/api/v1/assets", { key }), 401, "unauthorized");
+    expectError(await app.as(key).listAssets(), 401, "unauthorized");
     const oembed = `/oembed?url=${encodeURIComponent(`http://vodbox.test${gets.find((get) => get.startsWith("/watch/"))}`)}`;
     expectError(await app.call("GET", oembed), 401, "tenant_suspended");
 
@@ -107,7 +106,7 @@ describe("a suspended tenant", () => {
     });
     const answer = app.call("PUT", put.upload_url, { raw: body });
     send("ab");
-    await app.call("GET", "/healthz");
+    await app.as().getHealth();
     await set("suspended");
     send("c");
     send(null);
@@ -126,7 +125,7 @@ describe("a suspended tenant", () => {
     expect((await callback(app, contract, "complete", { ...paths, media })).status).toBe(200);
     expectError(await app.call("GET", `/media/${made.asset.external_id}/master.m3u8`), 403, "tenant_suspended");
     await set("active");
-    expect((await app.call("GET", `/api/v1/assets/${made.asset.id}`, { key })).body.playback_status).toBe("ready");
+    expect((await app.as(key).getAsset(made.asset.id)).body.playback_status).toBe("ready");
   });
 
   test("does not affect others", async () => {

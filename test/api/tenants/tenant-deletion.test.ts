@@ -28,7 +28,7 @@ const remove = (which = tenant) => app.call("DELETE", at(which.id, which.slug), 
 /** At once; with a shared database within a second, because others may have changed it. */
 const isDisabled = () =>
   expect
-    .poll(async () => (await app.call("GET", "/api/v1/assets", { key })).status, {
+    .poll(async () => (await app.as(key).listAssets()).status, {
       timeout: process.env.VODBOX_TEST_DATABASE ? 5000 : 0,
     })
     .toBe(401);
@@ -98,7 +98,7 @@ async function populate(owner: { id: number }, token: string) {
   await batch.want("a.m4s", "abc");
   const headers = { "idempotency-key": `order-${owner.id}` };
   const plan_name = "starter";
-  const order = await app.call("POST", "/api/v1/billing/checkout", { key: token, body: { plan_name }, headers });
+  const order = await app.as({ key: token, headers }).createOrder({ plan_name });
   expect(order.status).toBe(201);
   const user = { tenant_id: owner.id, email_address: `u${owner.id}@example.com`, name: "U", password: "long enough 1" };
   for (const [what, body] of [
@@ -136,7 +136,7 @@ const watch = async (assetId: number) => {
     watched_seconds: seconds,
   });
   const body = { events: [event("play", 0), { ...event("heartbeat", 2), startup_ms: 200 }] };
-  expect((await app.call("POST", "/api/v1/playback_events", { body })).status).toBe(202);
+  expect((await app.as().recordPlaybackEvents(body)).status).toBe(202);
 };
 
 describe("DELETE /api/v1/admin/tenants/{ref}", () => {
@@ -147,7 +147,7 @@ describe("DELETE /api/v1/admin/tenants/{ref}", () => {
     }
     expectError(await app.call("DELETE", at(987_654, "x"), admin()), 404, "not_found");
     expectError(await app.call("DELETE", at(tenant.id, tenant.slug), { key }), 401, "unauthorized");
-    expect((await app.call("GET", "/api/v1/assets", { key })).status).toBe(200);
+    expect((await app.as(key).listAssets()).status).toBe(200);
   });
 
   test("disables the tenant at once, and lists it as deleting until it is done", async () => {
@@ -181,7 +181,7 @@ describe("DELETE /api/v1/admin/tenants/{ref}", () => {
     const kept = await populate(other, otherKey);
     for (const token of [key, otherKey]) {
       // Indexes what is there; the upload waits to be indexed.
-      expect((await app.call("GET", "/api/v1/search?q=a", { key: token })).status).toBe(200);
+      expect((await app.as(token).searchAssets({ q: "a" })).status).toBe(200);
       await uploaded(app, token);
     }
     for (const { id } of [tenant, other]) {

@@ -54,7 +54,7 @@ test.each(["is down", "answers 503", "answers with garbage"])(
     const env = tracing(fault === "is down" ? down : traces, { VODBOX_LOG_LEVEL: "warn" });
     const server = await startServer(emptyFolder(), { env });
     const key = await tenantKey(server);
-    const list = () => server.call("GET", "/api/v1/assets", { key });
+    const list = () => server.as(key).listAssets();
     for (let index = 0; index < 50; index++) expect((await list()).status).toBe(200);
     if (fault === "answers 503") await until("an attempt", () => traces.headers.length > 0);
     await stopCleanly(server);

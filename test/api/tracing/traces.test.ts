@@ -47,10 +47,7 @@ describe("an upload", () => {
         env: { ...env, VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" },
       });
       const key = await tenantKey(server, SCOPES);
-      const { status } = await server.call("POST", "/api/v1/webhooks", {
-        key,
-        body: { url: `${hook.url}?code=hook-secret` },
-      });
+      const { status } = await server.as(key).createWebhook({ url: `${hook.url}?code=hook-secret` });
       expect(status).toBe(201);
       const { asset } = await uploaded(server, key, { bytes: await video(), title: TITLE });
       const remote = { ...env, VODBOX_WORKER_TOKEN: server.worker };
@@ -137,7 +134,7 @@ describe("the trace of a client", () => {
       `00-${"0".repeat(32)}-00f067aa0ba902b7-01`,
       "9".repeat(5000),
     ]) {
-      const { status } = await server.call("GET", "/api/v1/collections", { key, headers: { traceparent: invalid } });
+      const { status } = await server.as({ key, headers: { traceparent: invalid } }).listCollections();
       expect(status).toBe(200);
     }
     await until("the other requests", () => named(traces, "GET /api/v1/collections").length === 4);
@@ -163,7 +160,7 @@ describe("the trace of a client", () => {
     const workers = "GET /api/v1/admin/workers";
     const { traces, server } = await scene(off);
     const headers = { traceparent: traceparent() };
-    expect((await server.call("GET", "/api/v1/admin/workers", { admin: server.admin, headers })).status).toBe(200);
+    expect((await server.as({ admin: server.admin, headers }).listWorkers()).status).toBe(200);
     expect(await spanNamed(traces, workers)).toMatchObject({
       traceId: TRACE,
       parentSpanId: "00f067aa0ba902b7",

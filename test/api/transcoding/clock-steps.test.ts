@@ -49,7 +49,7 @@ const WORK = [
   {
     name: "captions",
     lane: "captions",
-    begin: () => app.call("POST", `/api/v1/assets/${asset.id}/subtitles/generate`, { key, body: { language: "en" } }),
+    begin: () => app.as(key).generateSubtitle(asset.id, { language: "en" }),
   },
   {
     name: "an audio track",
@@ -103,7 +103,7 @@ describe.each(WORK)("work on $name", ({ lane, begin }) => {
 const invite = async () => {
   const email = `ann-${tenant.id}@example.com`;
   const body = { tenant_id: tenant.id, email, role: "viewer" };
-  expect((await app.call("POST", "/api/v1/users/invitations", { admin: app.admin, body })).status).toBe(201);
+  expect((await app.as({ admin: app.admin }).createInvitation(body)).status).toBe(201);
   return () => smtp.mails.filter(({ to }) => to[0] === email).length;
 };
 
@@ -142,14 +142,14 @@ describe("mail", () => {
 
 test.each([30 * DAY, -30 * DAY])("an endpoint that fails for an hour does so after a step of %s ms", async (by) => {
   const body = { url: "https://hooks.example/", tenant_id: tenant.id };
-  const made = await app.call("POST", "/api/v1/webhooks", { key, body });
+  const made = await app.as(key).createWebhook(body);
   const { write, clock } = app.opened.app;
   const { id } = made.body;
   await write(async (tx) =>
     tx.run(sql`UPDATE webhook_endpoints SET failing_since = ${clock.now() - HOUR} WHERE id = ${id}`),
   );
   await step(by);
-  const shown = await app.call("GET", `/api/v1/webhooks/${id}`, { key });
+  const shown = await app.as(key).getWebhook(id);
   const since = (clock.now() - Date.parse(shown.body.failing_since)) / HOUR;
   expect(Math.round(since)).toBe(by > 0 ? 1 : 0);
 });

@@ -15,7 +15,7 @@ beforeEach(async () => {
 const types = async () => (await app.newEvents()).map((event) => event.type);
 
 const claim = (headers: Record<string, string> = {}) =>
-  app.call("POST", `${BASE}/claim`, { worker: app.worker, headers, body: { worker_id: "cloud-1" } });
+  app.as({ worker: app.worker, headers }).claimCloudJob({ worker_id: "cloud-1" });
 type Fence = { lease?: string; attempt?: string | number };
 const callback = (contract: any, name: string, body: unknown = {}, fence: Fence = {}) =>
   app.call("POST", contract.callbacks[`${name}_url`], {
@@ -179,7 +179,7 @@ describe("a receipt", () => {
       expect((await callback(contract, "heartbeat", { progress })).body.cancel_requested).toBe(false);
     }
     expect(await receipts()).toHaveLength(1);
-    await app.call("POST", `/api/v1/transcoding_jobs/${contract.job.id}/cancel`, { admin: app.admin });
+    await app.as({ admin: app.admin }).cancelJob(contract.job.id);
     expect((await callback(contract, "heartbeat", {})).body).toMatchObject({
       status: "canceled",
       cancel_requested: true,

@@ -19,9 +19,9 @@ beforeEach(async () => {
   key = await app.key((await app.tenant()).id);
 });
 const types = async () => (await app.newEvents()).map((event) => event.type);
-const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const asset = async (id: number) => (await app.as(key).getAsset(id)).body;
 const master = async (id: number) => {
-  const { body } = await app.call("GET", `/api/v1/playback/${id}`, { key });
+  const { body } = await app.as(key).getPlayback(id);
   return app.call("GET", body.hls_url);
 };
 const bodyOf = ({ paths }: Pick<Early, "paths">) => ({ ...paths, media: EARLY_MEDIA });

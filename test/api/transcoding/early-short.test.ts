@@ -11,8 +11,8 @@ beforeEach(async () => {
   key = await app.key((await app.tenant()).id);
 });
 
-const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
-const job = async (id: number) => (await app.call("GET", `/api/v1/transcoding_jobs/${id}`, { admin: app.admin })).body;
+const asset = async (id: number) => (await app.as(key).getAsset(id)).body;
+const job = async (id: number) => (await app.as({ admin: app.admin }).getJob(id)).body;
 const planOf = (duration_seconds: number, renditions = EARLY_PLAN.early.renditions) => ({
   ...EARLY_PLAN,
   duration_seconds,

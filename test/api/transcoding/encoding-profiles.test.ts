@@ -25,7 +25,7 @@ const create = (body: Record<string, unknown>, credential: Record<string, unknow
 
 describe("encoding profiles", () => {
   test("the built-in ones are visible to everyone, and reserved", async () => {
-    const { body } = await app.call("GET", path, { key });
+    const { body } = await app.as(key).listEncodingProfiles();
     expect(body.map(({ name }: { name: string }) => name)).toEqual(["default", "fast", "quality", "audio", "vr"]);
     expect(body[0]).toMatchObject({
       id: null,
@@ -44,11 +44,11 @@ describe("encoding profiles", () => {
       created_at: null,
       updated_at: null,
     });
-    expect((await app.call("GET", `${path}/audio`, { key })).body).toMatchObject({ name: "audio", ladder: [] });
+    expect((await app.as(key).getEncodingProfile("audio")).body).toMatchObject({ name: "audio", ladder: [] });
     for (const credential of [{ key }, { admin: app.admin }])
       expectError(await create({ name: "fast" }, credential), 409, "encoding_profile_exists");
-    expectError(await app.call("PATCH", `${path}/fast`, { key, body: { max_height: 480 } }), 404, "not_found");
-    expectError(await app.call("DELETE", `${path}/fast`, { key }), 404, "not_found");
+    expectError(await app.as(key).updateEncodingProfile("fast", { max_height: 480 }), 404, "not_found");
+    expectError(await app.as(key).deleteEncodingProfile("fast"), 404, "not_found");
   });
 
   test("are created, shown, updated and deleted", async () => {
@@ -70,36 +70,36 @@ describe("encoding profiles", () => {
       description: "For phones",
       audio: { bitrate: 96_000, channels: 2, loudness: { target_lufs: -16 } },
     });
-    expect((await app.call("GET", `${path}/small`, { key })).body).toEqual(created.body);
+    expect((await app.as(key).getEncodingProfile("small")).body).toEqual(created.body);
     expectError(await create({ name: "small" }), 409, "encoding_profile_exists");
-    const changed = await app.call("PATCH", `${path}/small`, { key, body: { max_height: 500 } });
+    const changed = await app.as(key).updateEncodingProfile("small", { max_height: 500 });
     expect(changed.body).toMatchObject({ version: 2, max_height: 500, description: "For phones" });
     expect(changed.body.ladder).toHaveLength(2);
-    expect((await app.call("DELETE", `${path}/small`, { key })).status).toBe(204);
-    expectError(await app.call("GET", `${path}/small`, { key }), 404, "not_found");
+    expect((await app.as(key).deleteEncodingProfile("small")).status).toBe(204);
+    expectError(await app.as(key).getEncodingProfile("small"), 404, "not_found");
   });
 
   test("of a tenant are its own, and precede the operator's", async () => {
     await create({ name: "house", max_height: 720 }, { admin: app.admin });
-    expect((await app.call("GET", `${path}/house`, { key })).body).toMatchObject({ tenant_id: null, max_height: 720 });
-    expectError(await app.call("DELETE", `${path}/house`, { key }), 404, "not_found");
+    expect((await app.as(key).getEncodingProfile("house")).body).toMatchObject({ tenant_id: null, max_height: 720 });
+    expectError(await app.as(key).deleteEncodingProfile("house"), 404, "not_found");
     await create({ name: "house", max_height: 360 });
-    expect((await app.call("GET", `${path}/house`, { key })).body.max_height).toBe(360);
-    expect((await app.call("GET", `${path}/house`, { key: foreign })).body.max_height).toBe(720);
-    const mine = await app.call("GET", `${path}?tenant_id=${tenantId}`, { admin: app.admin });
+    expect((await app.as(key).getEncodingProfile("house")).body.max_height).toBe(360);
+    expect((await app.as(foreign).getEncodingProfile("house")).body.max_height).toBe(720);
+    const mine = await app.as({ admin: app.admin }).listEncodingProfiles({ tenant_id: tenantId });
     expect(mine.body.filter(({ name }: { name: string }) => name === "house")).toHaveLength(2);
     await create({ name: "secret" });
-    expectError(await app.call("GET", `${path}/secret`, { key: foreign }), 404, "not_found");
-    expectError(await app.call("PATCH", `${path}/secret`, { key: foreign, body: {} }), 404, "not_found");
-    expectError(await app.call("GET", `${path}/secret?tenant_id=${tenantId}`, { key: foreign }), 404, "not_found");
+    expectError(await app.as(foreign).getEncodingProfile("secret"), 404, "not_found");
+    expectError(await app.as(foreign).updateEncodingProfile("secret", {}), 404, "not_found");
+    expectError(await app.as(foreign).getEncodingProfile("secret", { tenant_id: tenantId }), 404, "not_found");
     expectError(await create({ name: "other", tenant_id: tenantId }, { key: foreign }), 404, "not_found");
-    expect((await app.call("GET", `${path}/secret?tenant_id=${tenantId}`, { admin: app.admin })).status).toBe(200);
-    const names = (await app.call("GET", path, { key: foreign })).body.map(({ name }: { name: string }) => name);
+    expect((await app.as({ admin: app.admin }).getEncodingProfile("secret", { tenant_id: tenantId })).status).toBe(200);
+    const names = (await app.as(foreign).listEncodingProfiles()).body.map(({ name }: { name: string }) => name);
     expect(names).not.toContain("secret");
   });
 
   test("lists have pages", async () => {
-    const all = (await app.call("GET", path, { key })).body;
+    const all = (await app.as(key).listEncodingProfiles()).body;
     const seen: unknown[] = [];
     for (let url: string | undefined = `${path}?limit=2`; url; ) {
       const { body, headers }: { body: unknown[]; headers: Headers } = await app.call("GET", url, { key });
@@ -165,7 +165,7 @@ test.each([
 test.each(["%00", "%F0%9F%8E%AC", "../default", "", "a".repeat(100)])(
   "there is no specification of %s",
   async (name) => {
-    const answer = await app.call("GET", `/api/v1/encoding_spec?profile=${name}`, { key });
+    const answer = await app.as(key).getEncodingSpec({ profile: name });
     expectError(answer, 422, "encoding_profile_unknown");
   },
 );
@@ -181,7 +181,7 @@ describe("a profile that is used", () => {
     const { asset, job } = await uploaded(app, key, { encoding_profile: "tiny" });
     expect(asset.encoding_profile).toBe("tiny");
     expect(job.profile).toBe("tiny");
-    await app.call("PATCH", `${path}/tiny`, { key, body: { audio: { bitrate: 32_000 } } });
+    await app.as(key).updateEncodingProfile("tiny", { audio: { bitrate: 32_000 } });
     const contract = await contractOf(app, job.id);
     expect(contract.job.profile).toBe("tiny");
     expect(contract.encoding_spec).toMatchObject({
@@ -208,7 +208,7 @@ describe("a profile that is used", () => {
     ]);
     const { job } = await uploaded(app, key, { encoding_profile: "modern" });
     expect((await contractOf(app, job.id)).encoding_spec.video).toEqual(video);
-    expect((await app.call("GET", "/api/v1/encoding_spec", { key })).body.video).not.toHaveProperty("additional");
+    expect((await app.as(key).getEncodingSpec()).body.video).not.toHaveProperty("additional");
   });
 
   test("states the originals that are copied, which only the profile for VR has", async () => {
@@ -251,7 +251,7 @@ describe("a profile that is used", () => {
 
   test("states 5.1 such that a worker without it refuses the job", async () => {
     await create({ name: "cinema", audio: { bitrate: 160_000, channels: 6 } });
-    const { audio } = (await app.call("GET", "/api/v1/encoding_spec?profile=cinema", { key })).body;
+    const { audio } = (await app.as(key).getEncodingSpec({ profile: "cinema" })).body;
     // Earlier versions accept only 2.
     expect(audio).toMatchObject({ channels: 6, bitrate: 160_000, surround_bitrate: 400_000 });
     const { job } = await uploaded(app, key, { encoding_profile: "cinema" });
@@ -263,10 +263,7 @@ describe("a profile that is used", () => {
 
   test("is the tenant's default for assets that name none", async () => {
     const patch = (name: string | null) =>
-      app.call("PATCH", `/api/v1/admin/tenants/${tenantId}`, {
-        admin: app.admin,
-        body: { default_encoding_profile: name },
-      });
+      app.as({ admin: app.admin }).updateTenant(tenantId, { default_encoding_profile: name });
     expectError(await patch("unknown"), 422, "encoding_profile_unknown");
     expect((await patch("audio")).body.default_encoding_profile).toBe("audio");
     const { job, asset } = await uploaded(app, key);
@@ -275,65 +272,54 @@ describe("a profile that is used", () => {
     expect((await app.call("GET", "/api/v1/encoding_spec", { key })).body.video.enabled).toBe(false);
     const named = await uploaded(app, key, { encoding_profile: "fast" });
     expect((await contractOf(app, named.job.id)).encoding_spec.video.preset).toBe("superfast");
-    const registered = await app.call("POST", "/api/v1/assets", {
-      key,
-      body: {
-        tenant_id: tenantId,
-        video_asset: {
-          title: "Registered",
-          input_status: "uploaded",
-          playback_status: "draft",
-          source_bytes: 0,
-          storage_bytes: 0,
-          duration_seconds: 0,
-          source_key: asset.source_key,
-          encoding_profile: "quality",
-        },
+    const registered = await app.as(key).createAsset({
+      tenant_id: tenantId,
+      video_asset: {
+        title: "Registered",
+        input_status: "uploaded",
+        playback_status: "draft",
+        source_bytes: 0,
+        storage_bytes: 0,
+        duration_seconds: 0,
+        source_key: asset.source_key,
+        encoding_profile: "quality",
       },
     });
     expect(registered.body.transcoding_job.profile).toBe("quality");
     expect(registered.body.worker_contract.encoding_spec.video).toMatchObject({ preset: "medium" });
     await create({ name: "usual" });
     await patch("usual");
-    expectError(await app.call("DELETE", `${path}/usual`, { key }), 409, "encoding_profile_in_use");
+    expectError(await app.as(key).deleteEncodingProfile("usual"), 409, "encoding_profile_in_use");
     await patch(null);
-    expect((await app.call("DELETE", `${path}/usual`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteEncodingProfile("usual")).status).toBe(204);
     expect((await uploaded(app, key)).job.profile).toBe("default");
   });
 
   test("cannot be deleted while a live channel names it", async () => {
     await create({ name: "stage" });
-    const channels = "/api/v1/live/channels";
     const body = { channel: "stage", encoding_profile: "stage" };
-    const { id } = (await app.call("POST", channels, { key, body })).body;
-    const remove = () => app.call("DELETE", `${path}/stage`, { key });
+    const { id } = (await app.as(key).createChannel(body)).body;
+    const remove = () => app.as(key).deleteEncodingProfile("stage");
     const refused = await remove();
     expectError(refused, 409, "encoding_profile_in_use");
-    expect(refused.body.error).toContain("the live channel stage");
+    expect(refused.error?.error).toContain("the live channel stage");
     const other = { encoding_profile: null };
-    expect((await app.call("PATCH", `${channels}/${id}`, { key, body: other })).status).toBe(200);
+    expect((await app.as(key).updateChannel(id, other)).status).toBe(200);
     expect((await remove()).status).toBe(204);
     // A revoked channel needs none.
     await create({ name: "stage" });
-    await app.call("PATCH", `${channels}/${id}`, { key, body: { encoding_profile: "stage" } });
-    await app.call("DELETE", `${channels}/${id}`, { key });
+    await app.as(key).updateChannel(id, { encoding_profile: "stage" });
+    await app.as(key).revokeChannel(id);
     expect((await remove()).status).toBe(204);
   });
 
   test("must exist, for this tenant", async () => {
     const initiate = (encoding_profile: unknown) =>
-      app.call("POST", "/api/v1/uploads/initiate", {
-        key: foreign,
-        body: { filename: "a.mp4", bytes_expected: 1, encoding_profile },
-      });
+      app.as(foreign).unchecked.initiateUpload({ filename: "a.mp4", bytes_expected: 1, encoding_profile });
     expectError(await initiate("nowhere"), 422, "encoding_profile_unknown");
     expectError(await initiate("secret"), 422, "encoding_profile_unknown");
     expectError(await initiate("Not a name"), 422, "validation_failed");
-    expectError(
-      await app.call("GET", "/api/v1/encoding_spec?profile=secret", { key: foreign }),
-      422,
-      "encoding_profile_unknown",
-    );
+    expectError(await app.as(foreign).getEncodingSpec({ profile: "secret" }), 422, "encoding_profile_unknown");
     expect((await initiate(null)).status).toBe(201);
   });
 });

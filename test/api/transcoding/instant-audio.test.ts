@@ -38,7 +38,7 @@ const light = async () => (await nextTask(app, undefined, { lane: "light" })).bo
 const complete = (contract: any) => completeEarly(app, contract, SEGMENTS);
 const nameOf = (number: number) => `audio/${String(number + 1).padStart(5, "0")}.m4s`;
 const rangeOf = ({ task: { chunk } }: any): [number, number | null] => [chunk.first_segment, chunk.segments];
-const job = async () => (await app.call("GET", "/api/v1/transcoding_jobs/1", { admin: app.admin })).body;
+const job = async () => (await app.as({ admin: app.admin }).getJob(1)).body;
 
 /** A published asset; its urgent tasks are complete, of the audio the first part. */
 async function published(): Promise<Early> {

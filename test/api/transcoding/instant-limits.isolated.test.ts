@@ -30,8 +30,8 @@ async function another(key: string, fields: Record<string, unknown> = {}) {
     if (status === 204) break;
     await completeEarly(app, body);
   }
-  const { body: jobs } = await app.call("GET", `/api/v1/transcoding_jobs?asset_id=${early.id}`, { key });
-  const tasks = async () => (await app.call("GET", `/api/v1/transcoding_jobs/${jobs[0].id}`, { key })).body.tasks.total;
+  const { body: jobs } = await app.as(key).listJobs({ asset_id: early.id });
+  const tasks = async () => (await app.as(key).getJob(jobs[0].id)).body.tasks.total;
   return { ...early, tasks };
 }
 const nameOf = (number: number) => `${String(number + 1).padStart(5, "0")}.m4s`;
@@ -60,7 +60,7 @@ async function requestedTasks(): Promise<any[]> {
 test("a stranger without a token cannot have signed media encoded", async () => {
   const made = await viewed({ playback_policy: "signed" });
   const path = `360p/${nameOf(12)}`;
-  const { body: playback } = await app.call("GET", `/api/v1/playback/${made.id}`, { key: made.key });
+  const { body: playback } = await app.as(made.key).getPlayback(made.id);
   const other = await viewed({ playback_policy: "signed" });
   const before = await made.tasks();
   expectError(await media(made, path), 403, "playback_token_required");
@@ -81,12 +81,9 @@ test("nothing is encoded for a suspended tenant, for HEAD, and for what is not l
   const unlisted = [`360p/${nameOf(25)}`, `1080p/${nameOf(1)}`, `240p/${nameOf(1)}`, "360p/00000.m4s", "360p/12.m4s"];
   for (const path of [...unlisted, `__proto__/${nameOf(1)}`, `audio/${nameOf(60)}`, `audio-0x1/${nameOf(1)}`])
     expectError(await media(made, path), 404, "not_found");
-  await app.call("PATCH", `/api/v1/admin/tenants/${made.tenantId}`, {
-    admin: app.admin,
-    body: { status: "suspended" },
-  });
+  await app.as({ admin: app.admin }).updateTenant(made.tenantId, { status: "suspended" });
   expectError(await media(made, `360p/${nameOf(12)}`), 403, "tenant_suspended");
-  await app.call("PATCH", `/api/v1/admin/tenants/${made.tenantId}`, { admin: app.admin, body: { status: "active" } });
+  await app.as({ admin: app.admin }).updateTenant(made.tenantId, { status: "active" });
   expect(await made.tasks()).toBe(before);
 });
 

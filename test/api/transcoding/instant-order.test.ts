@@ -38,8 +38,7 @@ const partOf = ({ task: { chunk } }: any): Part => [chunk.first_segment, (chunk.
 
 /** A request that has divided a chunk, and is waiting. */
 async function requested(made: Early, path: string) {
-  const total = async () =>
-    (await app.call("GET", "/api/v1/transcoding_jobs/1", { admin: app.admin })).body.tasks.total;
+  const total = async () => (await app.as({ admin: app.admin }).getJob(1)).body.tasks.total;
   const before = await total();
   const answer = requestEarly(app, made, path);
   await expect.poll(total, { interval: 20 }).toBeGreaterThan(before);
@@ -209,7 +208,7 @@ test("a requested segment is for a worker that can encode it now, also when anot
   const busy = urgent("w1");
   const free = urgent("w2");
   await until("both are known", async () => {
-    const { body } = await app.call("GET", "/api/v1/admin/workers", { admin: app.admin });
+    const { body } = await app.as({ admin: app.admin }).listWorkers();
     return ["w1", "w2"].every((name) => body.some(({ worker_id }: { worker_id: string }) => worker_id === name));
   });
   // A write behind their claims: when it is answered, they wait.

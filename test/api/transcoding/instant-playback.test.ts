@@ -21,7 +21,7 @@ beforeEach(async () => {
   key = await app.key((await app.tenant()).id);
 });
 
-const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const asset = async (id: number) => (await app.as(key).getAsset(id)).body;
 /** The next task of a worker that encodes another urgent chunk: no chunk. */
 const light = async (worker = "w1") => (await nextTask(app, undefined, { lane: "light", worker_id: worker })).body;
 const main = async () => (await nextTask(app)).body;
@@ -73,7 +73,7 @@ describe("an asset with early playback", () => {
 
   test("emits video.asset.encoded to endpoints that name it, and to no others", async () => {
     const hook = (fields: Record<string, unknown>) =>
-      app.call("POST", "/api/v1/webhooks", { key: hooks, body: { url: "https://example.com/hook", ...fields } });
+      app.as(hooks).createWebhook({ url: "https://example.com/hook", ...fields });
     const hooks = await app.key((await app.tenant()).id, [
       "webhooks:write",
       "webhooks:read",
@@ -84,8 +84,7 @@ describe("an asset with early playback", () => {
     const named = (await hook({ event_types: ["video.asset.encoded"] })).body;
     await uploaded(app, hooks);
     await runAll(app);
-    const typesOf = async (id: number) =>
-      (await app.call("GET", `/api/v1/webhooks/${id}/deliveries`, { key: hooks })).body.map((each: any) => each.event);
+    const typesOf = async (id: number) => (await app.as(hooks).listDeliveries(id)).body.map((each) => each.event);
     expect(await typesOf(named.id)).toEqual(["video.asset.encoded"]);
     expect(await typesOf(all.id)).toContain("video.asset.ready");
     expect(await typesOf(all.id)).not.toContain("video.asset.encoded");
@@ -185,8 +184,8 @@ describe("a segment that is not encoded yet", () => {
       error: { code: "source_corrupt" },
     });
     expectError(await media(made, "360p/00020.m4s"), 404, "not_found");
-    const { body: jobs } = await app.call("GET", "/api/v1/transcoding_jobs", { admin: app.admin });
-    await app.call("POST", `/api/v1/transcoding_jobs/${jobs[0].id}/retry`, { admin: app.admin });
+    const { body: jobs } = await app.as({ admin: app.admin }).listJobs();
+    await app.as({ admin: app.admin }).retryJob(jobs[0].id);
     expect(await asset(made.id)).toMatchObject({ playback_status: "ready", encoding_status: "partial" });
     expectError(await media(made, "360p/00020.m4s"), 503, "segment_not_ready");
   });
@@ -194,12 +193,9 @@ describe("a segment that is not encoded yet", () => {
 
 test("no clip is made of it, and its source is kept, until it is complete", async () => {
   const { id } = await published();
-  const clip = await app.call("POST", `/api/v1/assets/${id}/clips`, {
-    key,
-    body: { start_seconds: 0, end_seconds: 8 },
-  });
+  const clip = await app.as(key).createClip(id, { start_seconds: 0, end_seconds: 8 });
   expectError(clip, 422, "clip_not_possible");
-  expectError(await app.call("DELETE", `/api/v1/assets/${id}/source`, { key }), 409, "asset_conflict");
+  expectError(await app.as(key).deleteSource(id), 409, "asset_conflict");
 });
 
 test("a chunk with other renditions than its own, or another init segment, is encoded in one run instead", async () => {
@@ -218,11 +214,11 @@ test("a source of which a plan does not say what will be listed is ready when it
   for (let each = await nextTask(app); each.status === 200; each = await nextTask(app)) {
     kinds.push(each.body.task.kind);
     expect(each.body.early_playback).toBe(false);
-    expect((await app.call("GET", `/api/v1/assets/${asset.id}`, { key })).body.playback_status).toBe("processing");
+    expect((await app.as(key).getAsset(asset.id)).body.playback_status).toBe("processing");
     await finish(app, each.body);
   }
   expect(new Set(kinds)).toEqual(new Set(["audio", "chunk", "images"]));
-  expect((await app.call("GET", `/api/v1/assets/${asset.id}`, { key })).body.playback_status).toBe("ready");
+  expect((await app.as(key).getAsset(asset.id)).body.playback_status).toBe("ready");
 });
 
 test("a light claim plans it while the worker encodes", async () => {
@@ -247,10 +243,10 @@ test("is requested by the upload, else by the tenant, else by the setting", asyn
   const { id } = await app.tenant();
   const own = await app.key(id);
   const patch = (early_playback: unknown) =>
-    app.call("PATCH", `/api/v1/admin/tenants/${id}`, { admin: app.admin, body: { early_playback } });
+    app.as({ admin: app.admin }).unchecked.updateTenant(id, { early_playback });
   const effective = async (fields: Record<string, unknown> = {}) => {
     const body = { filename: "a.mp4", bytes_expected: 10, tenant_id: id, title: "A", ...fields };
-    return (await app.call("POST", "/api/v1/uploads/initiate", { key: own, body })).body.early_playback;
+    return (await app.as(own).initiateUpload(body)).body.early_playback;
   };
   expect(await effective()).toBe(false);
   expect((await patch(true)).body.early_playback).toBe(true);

@@ -121,7 +121,7 @@ test("a part that is none, or that has another number of segments of each rendit
   uneven.written[0].segments.pop();
   const { id } = chunk.job;
   expect((await callback(app, chunk, "complete", uneven)).status).toBe(200);
-  const { uncuttable } = (await app.call("GET", `/api/v1/transcoding_jobs/${id}`, { admin: app.admin })).body;
+  const { uncuttable } = (await app.as({ admin: app.admin }).getJob(id)).body;
   expect(uncuttable).toBe("inexact");
   expectError(await callback(app, chunk, "complete", partial(chunk, 2)), 409, "stale_lease");
 });

@@ -13,8 +13,8 @@ beforeEach(async () => {
   key = await app.key(tenant.id);
 });
 const order = (verb: "cancel" | "retry", id: number) => app.call("POST", `${path}/${id}/${verb}`, { admin: app.admin });
-const retryAsset = (id: number) => app.call("POST", `/api/v1/assets/${id}/retry`, { key });
-const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const retryAsset = (id: number) => app.as(key).retryAsset(id);
+const asset = async (id: number) => (await app.as(key).getAsset(id)).body;
 const events = async () => (await app.newEvents()).map(({ type, data }) => [type, data.asset_id]);
 const hopeless = { code: "input_invalid", message: "No video.", retryable: false };
 
@@ -31,21 +31,21 @@ describe("jobs", () => {
     expect(await list()).toEqual(ids);
     expect(await list("?status=running")).toEqual([ids.at(-1)]);
     expect(await list("?status=queued")).toEqual(ids.slice(0, -1));
-    const [job] = (await app.call("GET", `${path}?limit=1`, { key })).body;
+    const [job] = (await app.as(key).listJobs({ limit: 1 })).body;
     expect(await list(`?asset_id=${job.asset_id}`)).toEqual([job.id]);
     expect(await list(`?tenant_id=${other.id}`)).toEqual([]);
     expect(await list("", { admin: app.admin })).toEqual([theirs, ...ids]);
     expect(await list(`?tenant_id=${other.id}`, { admin: app.admin })).toEqual([theirs]);
-    const first = await app.call("GET", `${path}?limit=3`, { key });
+    const first = await app.as(key).listJobs({ limit: 3 });
     const link = /^<([^>]+)>/.exec(first.headers.get("link") ?? "")?.[1] as string;
     expect((await app.call("GET", link, { key })).body.map((each: any) => each.id)).toEqual(ids.slice(3));
-    expect((await app.call("GET", `${path}/${job.id}`, { key: reader })).body).toEqual({
+    expect((await app.as(reader).getJob(job.id)).body).toEqual({
       ...job,
       tasks: { total: 0, queued: 0, running: 0, completed: 0, failed: 0 },
       uncuttable: null,
     });
-    expectError(await app.call("GET", `${path}/${theirs}`, { key }), 404, "not_found");
-    expectError(await app.call("GET", `${path}?status=done`, { key }), 422, "validation_failed");
+    expectError(await app.as(key).getJob(theirs), 404, "not_found");
+    expectError(await app.as(key).listJobs({ status: "done" }), 422, "validation_failed");
   });
 });
 
@@ -86,7 +86,7 @@ describe("a canceled job", () => {
     expect(await events()).toEqual([["video.asset.errored", String(made.id)]]);
     app.advance(600_000);
     await app.runTask("recover-leases");
-    expect((await app.call("GET", `${path}/${job.id}`, { key })).body.status).toBe("canceled");
+    expect((await app.as(key).getJob(job.id)).body.status).toBe("canceled");
     await app.runTask("sweep-attempts");
     expect((await app.opened.app.objects?.list(`tenants/${tenant.id}/assets/`))?.objects).toEqual([]);
     // After the retry another worker has it: the first one stays fenced.
@@ -116,7 +116,7 @@ describe("a canceled job", () => {
       storage_bytes: 1,
       duration_seconds: 1,
     };
-    const again = (await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: tenant.id, video_asset } })).body;
+    const again = (await app.as(key).createAsset({ tenant_id: tenant.id, video_asset })).body;
     await app.newEvents();
     expect((await order("cancel", again.transcoding_job.id)).status).toBe(200);
     expect(await asset(again.asset.id)).toMatchObject({ playback_status: "ready", error: { code: "canceled" } });
@@ -131,7 +131,7 @@ describe("a canceled job", () => {
       order("cancel", job.id),
       callback(app, contract, "complete", paths),
     ]);
-    const { status } = (await app.call("GET", `${path}/${job.id}`, { key })).body;
+    const { status } = (await app.as(key).getJob(job.id)).body;
     expect([
       [200, 409, "canceled"],
       [409, 200, "completed"],
@@ -170,6 +170,6 @@ describe("an errored asset", () => {
   test("of another tenant cannot be retried", async () => {
     const { asset: made } = await uploaded(app, key);
     const foreign = await app.key((await app.tenant()).id);
-    expectError(await app.call("POST", `/api/v1/assets/${made.id}/retry`, { key: foreign }), 404, "not_found");
+    expectError(await app.as(foreign).retryAsset(made.id), 404, "not_found");
   });
 });

@@ -9,7 +9,7 @@ beforeEach(async () => {
   key = await app.key((await app.tenant()).id);
 });
 const types = async () => (await app.newEvents()).map((event) => event.type);
-const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const asset = async (id: number) => (await app.as(key).getAsset(id)).body;
 
 describe("a claim", () => {
   test("answers 204 for an empty queue and the whole contract for a job", async () => {
@@ -40,8 +40,8 @@ describe("a claim", () => {
   });
 
   test("needs an Idempotency-Key of 1 to 255 bytes, and a repeat gets the same valid lease", async () => {
-    const without = await app.call("POST", "/api/v1/transcoding_jobs/next", { worker: app.worker, body: {} });
-    expect([without.status, without.body.code]).toEqual([422, "parameter_missing"]);
+    const without = await app.as({ worker: app.worker }).claimJob({});
+    expect([without.status, without.error.code]).toEqual([422, "parameter_missing"]);
     const long = await next(app, "x".repeat(256));
     expect([long.status, long.body.code]).toEqual([422, "validation_failed"]);
     await uploaded(app, key);
@@ -140,12 +140,8 @@ describe("a lease", () => {
       body: {},
     });
     expect([crossed.status, crossed.body.code]).toEqual([409, "stale_lease"]);
-    const unknown = await app.call("POST", "/api/v1/transcoding_jobs/999/heartbeat", {
-      worker: app.worker,
-      lease: one.lease.token,
-      body: {},
-    });
-    expect([unknown.status, unknown.body.code]).toEqual([404, "not_found"]);
+    const unknown = await app.as({ worker: app.worker, lease: one.lease.token }).renewJobLease(999, {});
+    expect([unknown.status, unknown.error.code]).toEqual([404, "not_found"]);
   });
 
   test("that is released does not count as an attempt", async () => {
@@ -287,7 +283,7 @@ describe("completion", () => {
 
   test("counts storage and transcoded duration", async () => {
     const { asset: made } = await readyAsset(app, key);
-    const [tenant] = (await app.call("GET", "/api/v1/tenants", { key })).body;
+    const [tenant] = (await app.as(key).listTenants()).body;
     const stored = (await asset(made.id)).storage_bytes;
     expect(stored).toBeGreaterThan(18);
     expect(tenant).toMatchObject({ storage_bytes: stored, transcoding_minutes: 1 });

@@ -10,7 +10,7 @@ beforeEach(async () => {
   app = await testApp({ max_attempts: 3 });
   key = await app.key((await app.tenant()).id);
   const body = { name: "titles", per_title: true, max_height: 720 };
-  expect((await app.call("POST", "/api/v1/encoding_profiles", { key, body })).body).toMatchObject({ per_title: true });
+  expect((await app.as(key).createEncodingProfile(body)).body).toMatchObject({ per_title: true });
 });
 
 const upload = () => uploaded(app, key, { encoding_profile: "titles" });
@@ -46,7 +46,7 @@ test("the rungs that a plan chooses are in the contracts of all tasks that follo
   expect(whole.task.kind).toBe("whole");
   expect(videoOf(whole).title).toEqual(TITLE);
   await callback(app, whole, "fail", fault);
-  await app.call("POST", `/api/v1/transcoding_jobs/${job.id}/retry`, { admin: app.admin });
+  await app.as({ admin: app.admin }).retryJob(job.id);
   const { body: again } = await nextTask(app);
   expect(again.task.kind).toBe("plan");
   expect(videoOf(again).title).toEqual(TITLE);
@@ -112,9 +112,9 @@ test("renditions have the score that the worker reports, and others have none", 
     ["480p", undefined],
     ["360p", undefined],
   ];
-  const shown = (await app.call("GET", `/api/v1/assets/${asset.id}`, { key })).body;
+  const shown = (await app.as(key).getAsset(asset.id)).body;
   expect(scores(shown.renditions)).toEqual(expected);
-  const playback = await app.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const playback = await app.as(key).getPlayback(asset.id);
   expect(scores(playback.body.renditions)).toEqual(expected);
 });
 
@@ -122,5 +122,5 @@ test("a job of such a profile completes in tasks", async () => {
   const { asset } = await upload();
   await finish(app, (await nextTask(app)).body, { title: TITLE });
   expect((await runAll(app)).at(-1)).toBe("images");
-  expect((await app.call("GET", `/api/v1/assets/${asset.id}`, { key })).body.playback_status).toBe("ready");
+  expect((await app.as(key).getAsset(asset.id)).body.playback_status).toBe("ready");
 });

@@ -81,25 +81,15 @@ describe("a priority", () => {
     await queue("b", "b2");
     for (const priority of [11, 101, -11, 0.5, "high"])
       expect(
-        (
-          await app.call("POST", "/api/v1/uploads/initiate", {
-            key: keys.a,
-            body: { filename: "x.mp4", bytes_expected: 1, priority },
-          })
-        ).status,
+        (await app.as(keys.a).unchecked.initiateUpload({ filename: "x.mp4", bytes_expected: 1, priority })).status,
       ).toBe(422);
-    const path = `/api/v1/transcoding_jobs/${job.id}`;
-    expectError(await app.call("PATCH", path, { key: keys.b, body: { priority: 5 } }), 401, "unauthorized");
-    const raised = await app.call("PATCH", path, { admin: app.admin, body: { priority: 50 } });
+    expectError(await app.as(keys.b).prioritizeJob(job.id, { priority: 5 }), 401, "unauthorized");
+    const raised = await app.as({ admin: app.admin }).prioritizeJob(job.id, { priority: 50 });
     expect(raised.body).toMatchObject({ id: job.id, priority: 50, status: "queued" });
     expect(await take()).toEqual(["b1", "a1", "a2", "b2"]);
     const ended = (await uploaded(app, keys.a)).job;
-    await app.call("POST", `/api/v1/transcoding_jobs/${ended.id}/cancel`, { admin: app.admin });
-    expectError(
-      await app.call("PATCH", `/api/v1/transcoding_jobs/${ended.id}`, { admin: app.admin, body: { priority: 1 } }),
-      409,
-      "job_conflict",
-    );
+    await app.as({ admin: app.admin }).cancelJob(ended.id);
+    expectError(await app.as({ admin: app.admin }).prioritizeJob(ended.id, { priority: 1 }), 409, "job_conflict");
   });
 });
 
@@ -139,7 +129,7 @@ describe("an attempt", () => {
       app.advance(seconds * 1000);
       await beat(contract, body);
       await app.runTask("recover-leases");
-      return (await app.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key: keys.a })).body.status;
+      return (await app.as(keys.a).getJob(job.id)).body.status;
     };
     // More than two days.
     for (let step = 1; step <= 320; step++) await statusAfter(550, { progress: step / 100 });
@@ -160,7 +150,7 @@ describe("an attempt", () => {
       if (i < 72) continue;
       expect((await beat(contract, { progress: i + 1 })).status).toBe(409);
     }
-    expect((await app.call("GET", `/api/v1/assets/${asset.id}`, { key: keys.a })).body).toMatchObject({
+    expect((await app.as(keys.a).getAsset(asset.id)).body).toMatchObject({
       playback_status: "errored",
       error: { code: "time_limit_exceeded" },
     });
@@ -170,8 +160,7 @@ describe("an attempt", () => {
     const { job } = await queue("a", "a1");
     const { body: contract } = await next(app);
     await callback(app, contract, "fail", { code: "encode_failed", log_tail: "moov atom not found" });
-    const path = `/api/v1/transcoding_jobs/${job.id}`;
-    expect((await app.call("GET", path, { admin: app.admin })).body.log_tail).toBe("moov atom not found");
-    expect((await app.call("GET", path, { key: keys.a })).text).not.toContain("moov");
+    expect((await app.as({ admin: app.admin }).getJob(job.id)).body.log_tail).toBe("moov atom not found");
+    expect((await app.as(keys.a).getJob(job.id)).text).not.toContain("moov");
   });
 });

@@ -19,7 +19,7 @@ beforeEach(async () => {
   key = await app.key((await app.tenant()).id);
 });
 
-const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const asset = async (id: number) => (await app.as(key).getAsset(id)).body;
 const order = (verb: "cancel" | "retry", id: number) => app.call("POST", `${jobs}/${id}/${verb}`, { admin: app.admin });
 const types = async () => (await app.newEvents()).map((event) => event.type);
 const hopeless = { code: "input_invalid", message: "No video.", retryable: false };
@@ -27,7 +27,7 @@ const passing = { code: "encode_failed", message: "It broke.", retryable: true }
 
 /** Everything that a viewer's player fetches, down to a segment. */
 async function plays(id: number) {
-  const { status, body } = await app.call("GET", `/api/v1/playback/${id}`, { key });
+  const { status, body } = await app.as(key).getPlayback(id);
   expect(status).toBe(200);
   const master = await app.call("GET", body.hls_url);
   expect(master.status).toBe(200);
@@ -57,7 +57,7 @@ async function registered(): Promise<Playing> {
     storage_bytes: 1,
     duration_seconds: 4,
   };
-  const again = await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: made.tenant_id, video_asset } });
+  const again = await app.as(key).createAsset({ tenant_id: made.tenant_id, video_asset });
   expect(again.status).toBe(201);
   return { id: again.body.asset.id, job: again.body.transcoding_job.id };
 }
@@ -180,7 +180,7 @@ describe.each(Object.entries(KINDS))("an asset that plays, %s,", (_, make) => {
     expect(await types()).toEqual([]);
 
     // Its tenant may retry; that clears the error.
-    const retried = await app.call("POST", `/api/v1/assets/${id}/retry`, { key });
+    const retried = await app.as(key).retryAsset(id);
     expect([retried.status, retried.body.asset?.playback_status, retried.body.asset?.error]).toEqual([
       200,
       "ready",
@@ -192,7 +192,7 @@ describe.each(Object.entries(KINDS))("an asset that plays, %s,", (_, make) => {
     expect(done.status).toBe(200);
     expect(await asset(id)).toMatchObject({ playback_status: "ready", error: null });
     await plays(id);
-    expectError(await app.call("POST", `/api/v1/assets/${id}/retry`, { key }), 409, "asset_conflict");
+    expectError(await app.as(key).retryAsset(id), 409, "asset_conflict");
   });
 });
 
@@ -212,7 +212,7 @@ test("an asset of a batch stays playable when its re-encode fails", async () => 
   const [{ id }] = committed.body.assets;
   expect(await asset(id)).toMatchObject({ playback_status: "ready" });
   await app.newEvents();
-  expectError(await app.call("POST", `/api/v1/assets/${id}/retry`, { key }), 409, "asset_conflict");
+  expectError(await app.as(key).retryAsset(id), 409, "asset_conflict");
   expect((await next(app)).status).toBe(204);
 });
 

@@ -34,12 +34,12 @@ async function completed(segment: string): Promise<any> {
 }
 const reencode = (id: number, body: unknown = {}, credential: Record<string, unknown> = { key }) =>
   app.call("POST", `/api/v1/assets/${id}/reencode`, { ...credential, body });
-const assetOf = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const assetOf = async (id: number) => (await app.as(key).getAsset(id)).body;
 const get = (url: string) => app.opened.server.fetch(new Request(url));
 
 /** The URL of the segment that the manifest leads to. */
 async function segmentUrl(id: number): Promise<string> {
-  const { hls_url } = (await app.call("GET", `/api/v1/playback/${id}`, { key })).body;
+  const { hls_url } = (await app.as(key).getPlayback(id)).body;
   const master = await (await get(hls_url)).text();
   const list = new URL(master.trim().split("\n").at(-1) as string, hls_url).href;
   return new URL("00001.m4s", list).href;
@@ -164,19 +164,18 @@ test("is refused where it is impossible", async () => {
   expectError(await reencode(asset.id, { encoding_profile: 7 }), 422, "validation_failed");
   expectError(await reencode(asset.id, {}, { key: await app.key((await app.tenant()).id) }), 404, "not_found");
   expectError(await reencode(999_999), 404, "not_found");
-  await app.call("DELETE", `/api/v1/assets/${asset.id}/source`, { key });
+  await app.as(key).deleteSource(asset.id);
   expectError(await reencode(asset.id), 409, "asset_conflict");
-  expect((await app.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key })).body.status).toBe("completed");
+  expect((await app.as(key).getJob(job.id)).body.status).toBe("completed");
 });
 
 test("an asset whose own profile cannot be used any more needs another one", async () => {
-  const profiles = "/api/v1/encoding_profiles";
-  await app.call("POST", profiles, { key, body: { name: "own" } });
+  await app.as(key).createEncodingProfile({ name: "own" });
   const { asset } = await uploaded(app, key, { encoding_profile: "own" });
   await completed("old");
-  await app.call("PATCH", `${profiles}/own`, { key, body: { watermark: {} } });
+  await app.as(key).updateEncodingProfile("own", { watermark: {} });
   expectError(await reencode(asset.id), 422, "watermark_missing");
-  expect((await app.call("DELETE", `${profiles}/own`, { key })).status).toBe(204);
+  expect((await app.as(key).deleteEncodingProfile("own")).status).toBe(204);
   const refused = await reencode(asset.id);
   expectError(refused, 422, "encoding_profile_unknown");
   expect(refused.body.error).toContain("own");

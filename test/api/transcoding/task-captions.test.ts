@@ -12,8 +12,8 @@ beforeEach(async () => {
   key = await app.key((await app.tenant()).id);
 });
 const types = async () => (await app.newEvents()).map((event) => event.type);
-const job = async (id: number) => (await app.call("GET", `/api/v1/transcoding_jobs/${id}`, { key })).body;
-const tracks = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}/subtitles`, { key })).body;
+const job = async (id: number) => (await app.as(key).getJob(id)).body;
+const tracks = async (id: number) => (await app.as(key).listSubtitles(id)).body;
 
 /** An upload that requests captions, with its audio task leased. */
 async function begun(fields: Record<string, unknown>) {

@@ -13,7 +13,7 @@ beforeEach(async () => {
   app.stopClock();
   key = await app.key((await app.tenant()).id);
   const profile = { name: "modern", codecs: ["h264", "hevc", "av1"] };
-  const created = await app.call("POST", "/api/v1/encoding_profiles", { admin: app.admin, body: profile });
+  const created = await app.as({ admin: app.admin }).createEncodingProfile(profile);
   expect(created.status, created.text).toBe(201);
 });
 

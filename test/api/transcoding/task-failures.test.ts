@@ -11,7 +11,7 @@ beforeEach(async () => {
   key = await app.key((await app.tenant()).id);
 });
 const types = async () => (await app.newEvents()).map((event) => event.type);
-const job = async (id: number) => (await app.call("GET", `/api/v1/transcoding_jobs/${id}`, { admin: app.admin })).body;
+const job = async (id: number) => (await app.as({ admin: app.admin }).getJob(id)).body;
 const manage = (id: number, verb: string) =>
   app.call("POST", `/api/v1/transcoding_jobs/${id}/${verb}`, { admin: app.admin });
 const fail = (contract: any, fields: Record<string, unknown> = {}) =>
@@ -226,7 +226,7 @@ describe("chunks that are not exact", () => {
     await finish(app, whole);
     expect(await types()).toEqual(["video.asset.ready"]);
     expect(await job(made.id)).toMatchObject({ status: "completed", attempt: 1, progress: 100 });
-    const { body } = await app.call("GET", `/api/v1/assets/${asset.id}`, { key });
+    const { body } = await app.as(key).getAsset(asset.id);
     expect(body.playback_status).toBe("ready");
   });
 
@@ -263,7 +263,7 @@ describe("a job with tasks", () => {
 
   test("is deleted with its asset", async () => {
     const { asset, one } = await begun();
-    expect((await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteAsset(asset.id)).status).toBe(204);
     for (const verb of VERBS) expectError(await callback(app, one, verb), 404, "not_found");
     expect((await nextTask(app)).status).toBe(204);
   });

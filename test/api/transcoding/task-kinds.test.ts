@@ -13,7 +13,7 @@ beforeEach(async () => {
   key = await app.key((await app.tenant()).id);
 });
 const types = async () => (await app.newEvents()).map((event) => event.type);
-const job = async (id: number) => (await app.call("GET", `/api/v1/transcoding_jobs/${id}`, { admin: app.admin })).body;
+const job = async (id: number) => (await app.as({ admin: app.admin }).getJob(id)).body;
 
 /** Claims tasks until one of the kind is leased; those before it are completed, but of `besides` they stay leased. */
 async function leased(kind: string, { besides = [] as string[], plan = {} } = {}) {

@@ -16,10 +16,7 @@ const start = async (flags: Record<string, unknown> = {}) => {
 beforeEach(() => start());
 
 const cloudClaim = () =>
-  app.call("POST", "/api/v1/cloud/v2/transcoding_jobs/claim", {
-    worker: app.worker,
-    body: { worker_id: "cloud", capabilities: { tasks: 1 } },
-  });
+  app.as({ worker: app.worker }).claimCloudJob({ worker_id: "cloud", capabilities: { tasks: 1 } });
 /** Leases `count` units, and runs each. Returns `<name>:<kind>` of each. */
 async function take(count: number, names: Map<number, string>): Promise<string[]> {
   const taken: string[] = [];
@@ -85,8 +82,7 @@ describe("of one tenant", () => {
       return [body.job.id, body.task.kind];
     };
     expect(await kinds()).toEqual([second, "plan"]);
-    const prioritize = (id: number, priority: number) =>
-      app.call("PATCH", `/api/v1/transcoding_jobs/${id}`, { admin: app.admin, body: { priority } });
+    const prioritize = (id: number, priority: number) => app.as({ admin: app.admin }).prioritizeJob(id, { priority });
     await prioritize(first, 6);
     for (const kind of ["audio", ...Array(5).fill("chunk"), "images"]) expect(await kinds()).toEqual([first, kind]);
     expect(await kinds()).toEqual([second, "audio"]);
@@ -96,7 +92,7 @@ describe("of one tenant", () => {
     await uploaded(app, keys.a);
     await runNext(app);
     const other = (await uploaded(app, keys.b)).job.id;
-    await app.call("PATCH", `/api/v1/transcoding_jobs/${other}`, { admin: app.admin, body: { priority: 50 } });
+    await app.as({ admin: app.admin }).prioritizeJob(other, { priority: 50 });
     for (let i = 0; i < 8; i++) expect((await runNext(app)).job.id).toBe(other);
   });
 });
@@ -112,7 +108,7 @@ describe("a worker that takes no tasks", () => {
       else expect(status).toBe(204);
     }
     expect(await runAll(app)).toHaveLength(7);
-    const { body } = await app.call("GET", `/api/v1/transcoding_jobs/${first.job.id}`, { admin: app.admin });
+    const { body } = await app.as({ admin: app.admin }).getJob(first.job.id);
     expect(body.status).toBe("completed");
   });
 
@@ -129,7 +125,7 @@ describe("a worker that takes no tasks", () => {
 
   test("runs a job that is shown without tasks", async () => {
     const { job } = await uploaded(app, keys.a);
-    const shown = async () => (await app.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key: keys.a })).body;
+    const shown = async () => (await app.as(keys.a).getJob(job.id)).body;
     const none = { tasks: { total: 0, queued: 0, running: 0, completed: 0, failed: 0 }, uncuttable: null };
     expect(await shown()).toMatchObject({ status: "queued", ...none });
     await next(app);
@@ -163,7 +159,7 @@ describe("with parallel=off", () => {
     expect((await finish(app, (await nextTask(app, "one")).body)).status).toBe("running");
     expect(await claimed("two")).toBe("images");
     expect(await claimed("three")).toBe("job");
-    const { body } = await app.call("GET", "/api/v1/transcoding_jobs?status=queued", { admin: app.admin });
+    const { body } = await app.as({ admin: app.admin }).listJobs({ status: "queued" });
     expect(body).toEqual([]);
   });
 });

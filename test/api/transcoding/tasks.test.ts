@@ -12,8 +12,8 @@ beforeEach(async () => {
   key = await app.key((await app.tenant()).id);
 });
 const types = async () => (await app.newEvents()).map((event) => event.type);
-const job = async (id: number) => (await app.call("GET", `/api/v1/transcoding_jobs/${id}`, { key })).body;
-const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const job = async (id: number) => (await app.as(key).getJob(id)).body;
+const asset = async (id: number) => (await app.as(key).getAsset(id)).body;
 
 describe("a job in tasks", () => {
   // Workers before this version reported the checksum of the source with the first part.
@@ -205,7 +205,7 @@ describe("the checksum of a source", () => {
       const media = { ...result.media, source_sha256: sum };
       last = await callback(app, body, "complete", isReporting ? { ...result, media } : result);
     }
-    const { body } = await app.call("GET", `/api/v1/assets/${made.asset.id}`, { key });
+    const { body } = await app.as(key).getAsset(made.asset.id);
     return { last, asset: body, job: await job(made.job.id) };
   }
 
@@ -260,7 +260,7 @@ describe("a source that is not cut", () => {
     expect(task).toMatchObject({ early_playback: false, task: { kind: "whole" } });
     await app.newEvents();
     expectError(await publish(task), 422, "validation_failed");
-    expect((await app.call("GET", `/api/v1/assets/${asset.id}`, { key })).body.playback_status).toBe("processing");
+    expect((await app.as(key).getAsset(asset.id)).body.playback_status).toBe("processing");
     expect(await types()).toEqual([]);
     await finish(app, task);
     expect(await types()).toEqual(["video.asset.ready"]);
@@ -272,7 +272,7 @@ describe("a source that is not cut", () => {
     const { body: task } = await nextTask(app);
     await callback(app, task, "heartbeat", { progress: 50, stage: "downloading", log_tail: "frame=1" });
     expect(await job(made.job.id)).toMatchObject({ stage: "downloading", progress: 51 });
-    const { body } = await app.call("GET", `/api/v1/transcoding_jobs/${made.job.id}`, { admin: app.admin });
+    const { body } = await app.as({ admin: app.admin }).getJob(made.job.id);
     expect(body.log_tail).toBe("frame=1");
   });
 });
@@ -356,8 +356,8 @@ describe("a claim", () => {
     const made = await uploaded(app, key);
     await runNext(app);
     for (const worker_id of ["w1", "w1", "w2"]) await nextTask(app, undefined, { worker_id });
-    const { body } = await app.call("GET", "/api/v1/admin/workers", { admin: app.admin });
-    const jobs = Object.fromEntries(body.map((each: any) => [each.worker_id, each.jobs.map(({ id }: any) => id)]));
+    const { body } = await app.as({ admin: app.admin }).listWorkers();
+    const jobs = Object.fromEntries(body.map((each) => [each.worker_id, each.jobs.map(({ id }) => id)]));
     expect(jobs).toEqual({ w1: [made.job.id], w2: [made.job.id] });
   });
 });

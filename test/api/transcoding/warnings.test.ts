@@ -13,7 +13,7 @@ beforeAll(async () => {
   key = await app.key((await app.tenant()).id);
 });
 
-const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const asset = async (id: number) => (await app.as(key).getAsset(id)).body;
 const media = { duration_seconds: 4, width: 640, height: 360, frame_rate: 30, renditions: [] };
 const skipped = { code: "track_skipped", message: "Track 3 (audio, tta) cannot be decoded and was left out." };
 
@@ -35,11 +35,11 @@ describe("warnings of an asset", () => {
     await app.newEvents();
     expect((await completed(made.job.id, { warnings: [skipped] })).answer.status).toBe(200);
     expect(await asset(made.asset.id)).toMatchObject({ playback_status: "ready", error: null, warnings: [skipped] });
-    const { body: list } = await app.call("GET", "/api/v1/assets", { key });
-    expect(list.find(({ id }: { id: number }) => id === made.asset.id).warnings).toEqual([skipped]);
+    const { body: list } = await app.as(key).listAssets();
+    expect(list.find(({ id }: { id: number }) => id === made.asset.id)?.warnings).toEqual([skipped]);
     const ofAsset = async () => (await app.newEvents()).filter(({ type }) => type.startsWith("video.asset."));
     expect(await ofAsset()).toMatchObject([{ type: "video.asset.ready", data: { warnings: [skipped] } }]);
-    expect((await app.call("DELETE", `/api/v1/assets/${made.asset.id}`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteAsset(made.asset.id)).status).toBe(204);
     expect(await ofAsset()).toMatchObject([{ type: "video.asset.deleted", data: { warnings: [skipped] } }]);
   });
 
@@ -47,7 +47,7 @@ describe("warnings of an asset", () => {
     const made = await readyAsset(app, key);
     expect((await asset(made.asset.id)).warnings).toEqual([]);
     const reencode = async (fields: object) => {
-      const { body, status } = await app.call("POST", `/api/v1/assets/${made.asset.id}/reencode`, { key, body: {} });
+      const { body, status } = await app.as(key).reencodeAsset(made.asset.id, {});
       expect(status).toBeLessThan(300);
       expect((await completed(body.id, fields)).answer.status).toBe(200);
       return (await asset(made.asset.id)).warnings;
@@ -60,7 +60,7 @@ describe("warnings of an asset", () => {
   test("cannot be changed by a client", async () => {
     const made = await readyAsset(app, key);
     const change = (warnings: unknown) =>
-      app.call("PATCH", `/api/v1/assets/${made.asset.id}`, { key, body: { video_asset: { warnings } } });
+      app.as(key).unchecked.updateAsset(made.asset.id, { video_asset: { warnings } });
     expect((await change([])).status).toBe(200);
     expect((await change([skipped])).status).toBe(422);
   });

@@ -15,18 +15,15 @@ beforeAll(async () => {
 });
 
 const path = "/api/v1/encoding_profiles";
-const create = (body: Record<string, unknown>) => app.call("POST", path, { key, body });
+const create = (body: Record<string, unknown>) => app.as(key).unchecked.createEncodingProfile(body);
 const setImage = (name: string, image: Uint8Array, headers: Record<string, string> = { "content-type": "image/png" }) =>
-  app.call("PUT", `${path}/${name}/watermark`, { key, raw: image, headers });
+  app.as({ key, headers }).setWatermark(name, image);
 
 describe("a watermark", () => {
   test("needs an image before the profile is used, which workers can read", async () => {
     await create({ name: "marked", watermark: { position: "top-left", opacity: 0.5, width_percent: 20 } });
     const initiate = () =>
-      app.call("POST", "/api/v1/uploads/initiate", {
-        key,
-        body: { filename: "a.mp4", bytes_expected: 1, encoding_profile: "marked" },
-      });
+      app.as(key).initiateUpload({ filename: "a.mp4", bytes_expected: 1, encoding_profile: "marked" });
     expectError(await initiate(), 422, "watermark_missing");
     const image = png(64, 32);
     const sha256 = createHash("sha256").update(image).digest("hex");
@@ -87,7 +84,7 @@ describe("a watermark", () => {
   ])("that %s is refused, because every job would fail", async (_, image) => {
     const refused = await setImage("marked", image);
     expectError(refused, 422, "invalid_image");
-    expect(refused.body.error).toMatch(/damaged/);
+    expect(refused.error.error).toMatch(/damaged/);
   });
 
   test.each([
@@ -103,7 +100,7 @@ describe("a watermark", () => {
     const image = png(16, 16);
     const sha256 = createHash("sha256").update(image).digest("hex");
     await setImage("marked", image);
-    await app.call("DELETE", `${path}/marked`, { key });
+    await app.as(key).deleteEncodingProfile("marked");
     const read = async () =>
       (
         await app.opened.server.fetch(

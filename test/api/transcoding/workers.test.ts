@@ -55,7 +55,7 @@ test("workers are listed for the operator alone, page by page, and a thousand at
   const all = await list("?limit=500");
   expect(all.map((one: { worker_id: string }) => one.worker_id).slice(0, 2)).toEqual(["w1004", "w1003"]);
   expect(await list()).toHaveLength(1000);
-  const first = await app.call("GET", "/api/v1/admin/workers?limit=2", { admin: app.admin });
+  const first = await app.as({ admin: app.admin }).listWorkers({ limit: 2 });
   const link = /^<([^>]+)>/.exec(first.headers.get("link") ?? "")?.[1] as string;
   expect((await app.call("GET", link, { admin: app.admin })).body[0].worker_id).toBe("w1002");
   for (const credentials of [{ key }, { worker: app.worker }])
@@ -76,7 +76,7 @@ test("jobs have the title of their asset, and the log of a running job is for th
   const own = await jobOf(job.id, { key });
   expect(own.asset).toEqual({ title: "Ocean", external_id: expect.stringMatching(/^vid_/) });
   expect(own).not.toHaveProperty("log_tail");
-  const [listed] = (await app.call("GET", "/api/v1/transcoding_jobs", { admin: app.admin })).body;
+  const [listed] = (await app.as({ admin: app.admin }).listJobs()).body;
   expect(listed.asset.title).toBe("Ocean");
   expect(listed).not.toHaveProperty("log_tail");
   const long = await callback(app, contract, "heartbeat", { log_tail: "x".repeat(40_000) });

@@ -11,17 +11,13 @@ beforeEach(async () => {
 });
 
 async function initiated(bytes = 10) {
-  const { body: upload } = await app.call("POST", "/api/v1/uploads/initiate", {
-    key,
-    body: { filename: "a.mp4", bytes_expected: bytes },
-  });
+  const { body: upload } = await app.as(key).initiateUpload({ filename: "a.mp4", bytes_expected: bytes });
   /** The status, and the received range or the ETag. */
   const put = async (range: string, raw: string | ReadableStream = "") => {
     const answer = await app.call("PUT", upload.upload_url, { raw, headers: { "content-range": range } });
     return answer.status === 308 ? [308, answer.headers.get("range")] : [answer.status, answer.body?.code ?? ""];
   };
-  const complete = (bytes_received = bytes) =>
-    app.call("POST", `/api/v1/uploads/${upload.id}/complete`, { key, body: { bytes_received } });
+  const complete = (bytes_received = bytes) => app.as(key).completeUpload(upload.id, { bytes_received });
   return { upload, put, complete };
 }
 async function sourceText() {
@@ -170,9 +166,8 @@ describe("sequential chunks with Content-Range to one URL", () => {
 
   test("parts, batch uploads and tus also refuse another size than was announced", async () => {
     const body = { filename: "a.mp4", bytes_expected: 10 };
-    const { body: multipart } = await app.call("POST", "/api/v1/uploads/initiate_multipart", { key, body });
-    const at = `/api/v1/uploads/${multipart.id}`;
-    const { body: part } = await app.call("POST", `${at}/sign_part`, { key, body: { part_number: 1 } });
+    const { body: multipart } = await app.as(key).initiateMultipartUpload(body);
+    const { body: part } = await app.as(key).signUploadPart(multipart.id, { part_number: 1 });
     const putPart = (range: string, raw = "abcdefghij") =>
       app.call("PUT", part.url, {
         raw,
@@ -184,14 +179,13 @@ describe("sequential chunks with Content-Range to one URL", () => {
     expectError(await putPart("bytes 1-10/10"), 422, "validation_failed");
     expectError(await putPart("bytes 9-0/10"), 422, "validation_failed");
     expectError(await putPart("bytes 0-3/10"), 422, "validation_failed");
-    expect((await app.call("GET", at, { key })).body.parts).toEqual([]);
+    expect((await app.as(key).getUpload(multipart.id)).body.parts).toEqual([]);
     expect((await putPart("bytes 0-9/10")).status).toBe(200);
 
-    const { body: batch } = await app.call("POST", "/api/v1/ingest_batches", { key, body: {} });
-    const { body: batchUpload } = await app.call("POST", `/api/v1/ingest_batches/${batch.id}/uploads`, {
-      key,
-      body: { object_key: "a.m4s", bytes_expected: 10, content_type: "video/mp4" },
-    });
+    const { body: batch } = await app.as(key).createBatch({});
+    const { body: batchUpload } = await app
+      .as(key)
+      .createBatchUpload(batch.id, { object_key: "a.m4s", bytes_expected: 10, content_type: "video/mp4" });
     const putIntent = (range: string, raw: string) =>
       app.call("PUT", batchUpload.upload_url, {
         raw,

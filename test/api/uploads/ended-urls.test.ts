@@ -52,7 +52,7 @@ const KINDS: Record<string, () => Promise<Started>> = {
     const { url, headers } = await post(`/api/v1/uploads/${id}/sign_part`, { part_number: 1 });
     return {
       send: (raw) => app.call("PUT", url, { raw, headers }),
-      abort: () => app.call("POST", `/api/v1/uploads/${id}/abort_multipart`, { key, body: {} }),
+      abort: () => app.as(key).abortMultipartUpload(id, {}),
       assetId: asset_id,
     };
   },
@@ -97,20 +97,13 @@ const KINDS: Record<string, () => Promise<Started>> = {
 const ENDS: Record<string, (started: Started) => Promise<unknown>> = {
   aborted: async ({ abort }) => expectOk((await abort?.()) as Answer),
   "of a canceled batch": async ({ cancel }) => expectOk((await cancel?.()) as Answer),
-  "of a deleted asset": async ({ assetId }) => expectOk(await app.call("DELETE", `/api/v1/assets/${assetId}`, { key })),
+  "of a deleted asset": async ({ assetId }) => expectOk(await app.as(key).deleteAsset(assetId)),
   "of a deleted tenant": async () => {
-    expectOk(
-      await app.call("DELETE", `/api/v1/admin/tenants/${tenant.id}?confirm=${tenant.slug}`, { admin: app.admin }),
-    );
+    expectOk(await app.as({ admin: app.admin }).deleteTenant(tenant.id, { confirm: tenant.slug }));
     await app.runTask("delete-tenants");
   },
   "of a suspended tenant": async () =>
-    expectOk(
-      await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, {
-        admin: app.admin,
-        body: { status: "suspended" },
-      }),
-    ),
+    expectOk(await app.as({ admin: app.admin }).updateTenant(tenant.id, { status: "suspended" })),
   "past its time, not swept yet": async () => app.advance(8 * 86_400_000),
   "expired and swept": async () => {
     app.advance(8 * 86_400_000);

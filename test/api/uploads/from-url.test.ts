@@ -28,13 +28,12 @@ beforeEach(async () => {
   app = await testApp({ webhook_allow_cidrs: `${HOST}/32`, max_upload_bytes: 5_000_000 });
   key = await app.key((await app.tenant()).id);
 });
-const fromUrl = (url: string, more: Record<string, unknown> = {}) =>
-  app.call("POST", "/api/v1/uploads/from_url", { key, body: { url, ...more } });
+const fromUrl = (url: string, more: Record<string, unknown> = {}) => app.as(key).uploadFromUrl({ url, ...more });
 /** Runs all due fetches to their end. */
 const fetched = async () => {
   await Promise.all(await startFetches(app.opened.app));
 };
-const session = async (id: number) => (await app.call("GET", `/api/v1/uploads/${id}`, { key })).body;
+const session = async (id: number) => (await app.as(key).getUpload(id)).body;
 const objects = async () => (await app.opened.app.objects?.list(""))?.objects.length;
 const types = async () => (await app.newEvents()).map(({ type }) => type);
 
@@ -56,7 +55,7 @@ describe("a source from a URL", () => {
       bytes_received: bytes.length,
     });
     expect(await types()).toEqual(["video.upload.completed", "video.job.queued"]);
-    const asset = await app.call("GET", `/api/v1/assets/${body.asset_id}`, { key });
+    const asset = await app.as(key).getAsset(body.asset_id);
     expect(asset.body).toMatchObject({
       title: "Summer trip",
       input_status: "uploaded",
@@ -64,7 +63,7 @@ describe("a source from a URL", () => {
       tags: { a: 1 },
     });
     expect(asset.text).not.toContain("secret");
-    const source = await app.call("GET", `/api/v1/assets/${body.asset_id}/download`, { key });
+    const source = await app.as(key).getDownload(body.asset_id);
     const download = await app.opened.server.fetch(new Request(source.body.url));
     const sha256 = (data: Uint8Array) => createHash("sha256").update(data).digest("hex");
     expect(sha256(new Uint8Array(await download.arrayBuffer()))).toBe(sha256(bytes));
@@ -73,7 +72,7 @@ describe("a source from a URL", () => {
   });
 
   test("that exceeds the plan's bytes fails immediately, and nothing of it is kept", async () => {
-    const [tenant] = (await app.call("GET", "/api/v1/tenants", { key })).body;
+    const [tenant] = (await app.as(key).listTenants()).body;
     const free = { admin: app.admin, body: { plan_name: "free" } };
     await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, free);
     const elsewhere = { provider: "external_serve", manifest_url: "https://cdn.example.com/master.m3u8" };
@@ -81,14 +80,12 @@ describe("a source from a URL", () => {
     const status = { input_status: "uploaded", playback_status: "ready" };
     const source_key = `tenants/${tenant.id}/sources/x.mp4`;
     const video_asset = { title: "Much", source_key, ...elsewhere, ...sizes, ...status };
-    expect(
-      (await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: tenant.id, video_asset } })).status,
-    ).toBe(201);
+    expect((await app.as(key).createAsset({ tenant_id: tenant.id, video_asset })).status).toBe(201);
     const site = await website((_, response) => response.end("video"));
     const { body } = await fromUrl(`${site}/x.mp4`);
     await fetched();
     expect((await session(body.id)).status).toBe("failed");
-    const asset = (await app.call("GET", `/api/v1/assets/${body.asset_id}`, { key })).body;
+    const asset = (await app.as(key).getAsset(body.asset_id)).body;
     expect(asset).toMatchObject({ input_status: "failed", error: { code: "quota_exceeded" } });
     expect(await types()).toEqual(["video.upload.failed"]);
     app.advance(3_600_000);
@@ -109,7 +106,7 @@ describe("a source from a URL", () => {
       const led = (await fromUrl(`${trap}/x`)).body;
       await fetched();
       expect((await session(led.id)).status, location).toBe("failed");
-      const asset = await app.call("GET", `/api/v1/assets/${led.asset_id}`, { key });
+      const asset = await app.as(key).getAsset(led.asset_id);
       expect(asset.body.error.code, location).toBe("source_blocked");
     }
   });
@@ -129,7 +126,7 @@ describe("a source from a URL", () => {
     const { body } = await fromUrl(`${await website(answer)}/x.mp4`);
     await fetched();
     expect(await session(body.id)).toMatchObject({ status: "failed" });
-    const asset = (await app.call("GET", `/api/v1/assets/${body.asset_id}`, { key })).body;
+    const asset = (await app.as(key).getAsset(body.asset_id)).body;
     expect(asset).toMatchObject({ input_status: "failed", playback_status: "draft", error: { code } });
     expect(await app.newEvents()).toMatchObject([
       { type: "video.upload.failed", data: { upload_id: body.id, asset_id: String(body.asset_id) } },
@@ -173,11 +170,11 @@ describe("a source from a URL", () => {
     });
     const { body } = await fromUrl(`${site}/x.mp4`);
     const running = await startFetches(app.opened.app);
-    await app.call("DELETE", `/api/v1/assets/${body.asset_id}`, { key });
+    await app.as(key).deleteAsset(body.asset_id);
     release.resolve();
     await Promise.all(running);
     await app.runTask("sweep-objects");
-    expect([(await app.call("GET", `/api/v1/uploads/${body.id}`, { key })).status, await objects()]).toEqual([404, 0]);
+    expect([(await app.as(key).getUpload(body.id)).status, await objects()]).toEqual([404, 0]);
   });
 });
 
@@ -191,7 +188,7 @@ test.each([
   [undefined, "parameter_missing"],
 ])("a URL like %s is refused immediately, and creates no asset", async (url, code) => {
   expectError(await fromUrl(url as string), 422, code);
-  expect((await app.call("GET", "/api/v1/assets", { key })).body).toEqual([]);
+  expect((await app.as(key).listAssets()).body).toEqual([]);
 });
 
 test("a server that is killed during a fetch starts it again", async () => {

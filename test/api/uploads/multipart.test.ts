@@ -13,10 +13,9 @@ const named = contents.map((bytes, index) => ({ part_number: index + 1, etag: md
 async function begun(flags: Record<string, unknown> = {}, bytes = whole.length) {
   const app = await testApp(flags);
   const key = await app.key((await app.tenant()).id);
-  const { status, body } = await app.call("POST", "/api/v1/uploads/initiate_multipart", {
-    key,
-    body: { filename: "a film.mp4", bytes_expected: bytes, content_type: "video/mp4" },
-  });
+  const { status, body } = await app
+    .as(key)
+    .initiateMultipartUpload({ filename: "a film.mp4", bytes_expected: bytes, content_type: "video/mp4" });
   expect(status).toBe(201);
   const ask = (action: string, fields?: unknown, id = body.id) =>
     app.call("POST", `/api/v1/uploads/${id}/${action}`, { key, ...(fields !== undefined && { body: fields }) });
@@ -28,7 +27,7 @@ async function begun(flags: Record<string, unknown> = {}, bytes = whole.length) 
       headers: { ...signed.body.headers, "content-length": String(part.length) },
     });
   };
-  const state = async () => (await app.call("GET", `/api/v1/uploads/${body.id}`, { key })).body;
+  const state = async () => (await app.as(key).getUpload(body.id)).body;
   const complete = (parts: unknown = named, bytes_received = whole.length) =>
     ask("complete_multipart", { parts, bytes_received });
   return { app, key, upload: body, ask, put, state, complete };
@@ -184,10 +183,7 @@ test("the number of a part, its size and its session are checked", async () => {
   expectError(await ask("sign_part", {}), 422, "parameter_missing");
   expectError(await put(3, Buffer.from("the end!")), 413, "payload_too_large", "longer than the rest");
   expect((await put(3)).status).toBe(200);
-  const single = await app.call("POST", "/api/v1/uploads/initiate", {
-    key,
-    body: { filename: "a.mp4", bytes_expected: 3 },
-  });
+  const single = await app.as(key).initiateUpload({ filename: "a.mp4", bytes_expected: 3 });
   for (const [action, body] of [
     ["sign_part", { part_number: 1 }],
     ["complete_multipart", { parts: named, bytes_received: 3 }],
@@ -219,11 +215,9 @@ test("an initiate repeated with its key returns the same upload, including uploa
   const app = await testApp();
   const key = await app.key((await app.tenant()).id);
   const initiate = () =>
-    app.call("POST", "/api/v1/uploads/initiate_multipart", {
-      key,
-      headers: { "idempotency-key": "once" },
-      body: { filename: "a.mp4", bytes_expected: 5 },
-    });
+    app
+      .as({ key, headers: { "idempotency-key": "once" } })
+      .initiateMultipartUpload({ filename: "a.mp4", bytes_expected: 5 });
   const answers = [...(await Promise.all([initiate(), initiate(), initiate()])), await initiate()];
   for (const { status, body } of answers) expect([status, body]).toEqual([201, answers[0]?.body]);
   expect(await underWay(app)).toEqual([answers[0]?.body.upload_id]);
@@ -233,11 +227,7 @@ test("without object storage, parts are 503", async () => {
   const app = await testApp({ storage: "none" });
   const key = await app.key((await app.tenant()).id);
   const body = { filename: "a.mp4", bytes_expected: 3 };
-  expectError(
-    await app.call("POST", "/api/v1/uploads/initiate_multipart", { key, body }),
-    503,
-    "storage_not_configured",
-  );
+  expectError(await app.as(key).initiateMultipartUpload(body), 503, "storage_not_configured");
   for (const [action, fields] of [
     ["sign_part", { part_number: 1 }],
     ["complete_multipart", { parts: named, bytes_received: 3 }],

@@ -14,7 +14,7 @@ beforeEach(async () => {
   app = await testApp({ rate_limit_uploads: "100000/60" });
   tenant = await app.tenant();
   key = await app.key(tenant.id);
-  await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "free" } });
+  await app.as({ admin: app.admin }).updateTenant(tenant.id, { plan_name: "free" });
 });
 const initiate = (bytes_expected: number, path = "initiate") =>
   app.call("POST", `/api/v1/uploads/${path}`, { key, body: { filename: "a.mp4", bytes_expected } });
@@ -40,10 +40,7 @@ const video_asset = {
 };
 const register = (storage_bytes: number) => {
   const source_key = `tenants/${tenant.id}/x`;
-  return app.call("POST", "/api/v1/assets", {
-    key,
-    body: { tenant_id: tenant.id, video_asset: { ...video_asset, storage_bytes, source_key } },
-  });
+  return app.as(key).createAsset({ tenant_id: tenant.id, video_asset: { ...video_asset, storage_bytes, source_key } });
 };
 
 describe("bytes that open uploads have announced", () => {
@@ -61,11 +58,11 @@ describe("bytes that open uploads have announced", () => {
     expect((await batch.want("a.m4s", "", { bytes_expected: GB })).status).toBe(201);
     expectError(await initiate(1), 403, "quota_exceeded");
     const url = { url: "https://example.com/a.mp4" };
-    expectError(await app.call("POST", "/api/v1/uploads/from_url", { key, body: url }), 403, "quota_exceeded");
+    expectError(await app.as(key).uploadFromUrl(url), 403, "quota_exceeded");
     // Other tenants have their own counters.
     const other = await app.key((await app.tenant()).id);
     const body = { filename: "a.mp4", bytes_expected: 5 * GB };
-    expect((await app.call("POST", "/api/v1/uploads/initiate", { key: other, body })).status).toBe(201);
+    expect((await app.as(other).initiateUpload(body)).status).toBe(201);
   });
 
   test("are released once when an upload is aborted, expires, or its asset is deleted", async () => {
@@ -75,18 +72,18 @@ describe("bytes that open uploads have announced", () => {
     expect(await announced()).toBe(5 * GB);
     const multipart = async () => (await initiate(GB, "initiate_multipart")).status;
     expect(await multipart()).toBe(403);
-    expect((await app.call("DELETE", `/api/v1/assets/${one.asset_id}`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteAsset(one.asset_id)).status).toBe(204);
     expect(await announced()).toBe(4 * GB);
-    expect((await app.call("DELETE", `/api/v1/assets/${two.asset_id}`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteAsset(two.asset_id)).status).toBe(204);
     const begun = (await initiate(GB, "initiate_multipart")).body;
     expect(await announced()).toBe(4 * GB);
-    for (let n = 0; n < 3; n++) await app.call("POST", `/api/v1/uploads/${begun.id}/abort_multipart`, { key });
+    for (let n = 0; n < 3; n++) await app.as(key).abortMultipartUpload(begun.id);
     expect(await announced()).toBe(3 * GB);
     app.advance(86_400_000 * 2);
     await app.runTask("expire-uploads");
     await app.runTask("expire-uploads");
     expect(await announced()).toBe(0);
-    await app.call("DELETE", `/api/v1/assets/${three.asset_id}`, { key });
+    await app.as(key).deleteAsset(three.asset_id);
     expect(await announced()).toBe(0);
   });
 
@@ -94,7 +91,7 @@ describe("bytes that open uploads have announced", () => {
     const { body } = await initiate(5 * GB);
     await app.call("PUT", body.upload_url, { raw: "video" });
     expectError(await initiate(1), 403, "quota_exceeded");
-    const done = await app.call("POST", `/api/v1/uploads/${body.id}/complete`, { key, body: { bytes_received: 5 } });
+    const done = await app.as(key).completeUpload(body.id, { bytes_received: 5 });
     expect(done.status).toBe(200);
     expect(await announced()).toBe(0);
     expect((await initiate(5 * GB - 5)).status).toBe(201);
@@ -103,11 +100,11 @@ describe("bytes that open uploads have announced", () => {
   test("of an upload that an asset is registered on do not count twice", async () => {
     const { body } = await initiate(5 * GB);
     await app.call("PUT", body.upload_url, { raw: "video" });
-    const asset = (await app.call("GET", `/api/v1/assets/${body.asset_id}`, { key })).body;
+    const asset = (await app.as(key).getAsset(body.asset_id)).body;
     const fields = { title: "Mine", input_status: "uploaded", playback_status: "draft", duration_seconds: 1 };
     const sizes = { source_bytes: 5, storage_bytes: 5, source_key: asset.source_key };
     const registered = { tenant_id: tenant.id, video_asset: { ...fields, ...sizes } };
-    const made = await app.call("POST", "/api/v1/assets", { key, body: registered });
+    const made = await app.as(key).createAsset(registered);
     expect(made.status).toBe(201);
     expect(await announced()).toBe(0);
   });

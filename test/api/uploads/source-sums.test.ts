@@ -15,9 +15,8 @@ beforeEach(async () => {
   app = await testApp();
   key = await app.key((await app.tenant()).id);
 });
-const sumOf = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body.source_sha256;
-const duplicates = async (sha256: string) =>
-  (await app.call("GET", `/api/v1/assets/duplicates?sha256=${sha256}`, { key })).body.duplicates;
+const sumOf = async (id: number) => (await app.as(key).getAsset(id)).body.source_sha256;
+const duplicates = async (sha256: string) => (await app.as(key).listDuplicates({ sha256 })).body.duplicates;
 /** Keys of objects that the server reads from its storage. */
 function reads(): string[] {
   const objects = app.opened.app.objects as NonNullable<TestApp["opened"]["app"]["objects"]>;
@@ -59,8 +58,8 @@ test("a source whose checksum was announced or reported, or that is gone, is not
   expect(done.status).toBe(200);
   const gone = await readyAsset(app, key);
   const deleted = await readyAsset(app, key);
-  expect((await app.call("DELETE", `/api/v1/assets/${gone.asset.id}/source`, { key })).status).toBe(200);
-  expect((await app.call("DELETE", `/api/v1/assets/${deleted.asset.id}`, { key })).status).toBe(204);
+  expect((await app.as(key).deleteSource(gone.asset.id)).status).toBe(200);
+  expect((await app.as(key).deleteAsset(deleted.asset.id)).status).toBe(204);
   app.advance(120_000);
   await app.runTask("sweep-objects");
   const keys = reads();
@@ -105,7 +104,7 @@ test("a server that was killed after the job was complete computes it after its 
   await server.ended;
   const again = await startServer(dataDir);
   await until("the checksum is there", async () => {
-    const { body } = await again.call("GET", `/api/v1/assets/${made.asset.id}`, { key: tenant });
+    const { body } = await again.as(tenant).getAsset(made.asset.id);
     return body.source_sha256 === sum("a film");
   });
   await stopCleanly(again);

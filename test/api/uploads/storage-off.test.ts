@@ -27,7 +27,7 @@ test("with storage disabled every route that needs it is 503, for existing resou
   const put = await batchUpload("put");
   const proxy = await batchUpload("proxy");
   const multipart = await batchUpload("multipart");
-  const channel = await first.call("POST", "/api/v1/live/channels", { key, body: { channel: "stage" } });
+  const channel = await first.as(key).createChannel({ channel: "stage" });
   first.opened.beginStop();
   await first.opened.close();
 

@@ -33,7 +33,7 @@ async function created(headers: Record<string, string> = {}) {
     head: () => app.call("HEAD", at, { key, headers: VERSION }),
     patch: (offset: number, raw: string | ReadableStream, more: Record<string, string> = {}) =>
       app.call("PATCH", at, { key, raw, headers: { ...BYTES, "upload-offset": String(offset), ...more } }),
-    session: async () => (await app.call("GET", `/api/v1/uploads/${id}`, { key })).body,
+    session: async () => (await app.as(key).getUpload(id)).body,
   };
 }
 const offsetIn = ({ status, headers }: { status: number; headers: Headers }) => [status, headers.get("upload-offset")];
@@ -95,7 +95,7 @@ test("an upload is created, sent in pieces, resumed, and completes itself: one j
   expect(offsetIn(await upload.head())).toEqual([200, "10"]);
   expect(offsetIn(await upload.patch(4, "efghij"))).toEqual([204, "10"]);
   expect(await upload.session()).toMatchObject({ status: "completed", bytes_received: 10 });
-  const asset = await app.call("GET", `/api/v1/assets/${(await upload.session()).asset_id}`, { key });
+  const asset = await app.as(key).getAsset((await upload.session()).asset_id);
   expect(asset.body).toMatchObject({ title: "Ausflug ü", source_bytes: 10, playback_status: "processing" });
   expect(await types()).toEqual([]);
   expect(await underWay()).toEqual([]);
@@ -205,7 +205,7 @@ test("malformed creations are refused", async () => {
   const stranger = await app.call("POST", TUS, { headers: { ...VERSION, "upload-length": "10" } });
   expectError(stranger, 401, "unauthorized");
   expect(stranger.headers.get("access-control-allow-origin")).toBe("*");
-  expect((await app.call("GET", "/api/v1/assets", { key })).body).toEqual([]);
-  const put = await app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a", bytes_expected: 1 } });
+  expect((await app.as(key).listAssets()).body).toEqual([]);
+  const put = await app.as(key).initiateUpload({ filename: "a", bytes_expected: 1 });
   expect((await app.call("HEAD", `${TUS}/${put.body.id}`, { key, headers: VERSION })).status).toBe(404);
 });

@@ -18,19 +18,19 @@ test("people, keys and the operator leave entries in their tenant's activity, wh
   const { admin } = app;
   const email = "boss@example.com";
   const body = { tenant_id: tenant.id, email, role: "admin", password: PASSWORD };
-  await app.call("POST", "/api/v1/users", { admin, body });
+  await app.as({ admin }).createTenantUser(body);
   const boss = withSession(app, await signIn(app, { email, password: PASSWORD }));
   const key = await app.key(tenant.id);
   await app.key(other.id);
   const { asset } = await uploaded(app, key);
   const at = `/api/v1/assets/${asset.id}`;
-  await app.call("PATCH", at, { key, body: { video_asset: { title: "A secret title" } } });
-  await app.call("PATCH", `${at}/tags`, { key, body: { mood: "calm" } });
+  await app.as(key).updateAsset(asset.id, { video_asset: { title: "A secret title" } });
+  await app.as(key).updateTags(asset.id, { mood: "calm" });
   await boss("PATCH", at, { body: { video_asset: { playback_policy: "public" } } });
   await boss("POST", "/api/v1/users/invitations", { body: { email: "ed@example.com", role: "editor" } });
   await boss("POST", "/api/v1/encoding_profiles", { body: { name: "phones" } });
   await boss("POST", "/api/v1/uploads/initiate", { body: { filename: "b.mp4", bytes_expected: 1 } });
-  await app.call("DELETE", at, { admin });
+  await app.as({ admin }).deleteAsset(asset.id);
   // Reading is no change.
   await boss("GET", at);
 
@@ -74,10 +74,10 @@ test("people, keys and the operator leave entries in their tenant's activity, wh
   const next = /<(.*)>/.exec(first.headers.get("link") ?? "")?.[1] as string;
   expect((await boss("GET", next)).body).toEqual(all.slice(4, 8));
 
-  const ofOperator = await app.call("GET", `/api/v1/activity?tenant_id=${tenant.id}`, { admin });
+  const ofOperator = await app.as({ admin }).listActivity({ tenant_id: tenant.id });
   expect(ofOperator.body).toEqual(all);
-  expectError(await app.call("GET", "/api/v1/activity", { admin }), 422, "parameter_missing");
-  expectError(await app.call("GET", "/api/v1/activity", { key }), 403, "forbidden_role");
+  expectError(await app.as({ admin }).listActivity(), 422, "parameter_missing");
+  expectError(await app.as(key).listActivity(), 403, "forbidden_role");
   expectError(await boss("GET", `/api/v1/activity?tenant_id=${other.id}`), 404, "not_found");
 });
 
@@ -87,13 +87,14 @@ test("an entry keeps the address of a user who was deleted", async () => {
   const made = [];
   for (const name of ["one", "two"]) {
     const body = { tenant_id: tenant.id, email: `${name}@example.net`, role: "admin", password: PASSWORD };
-    made.push((await app.call("POST", "/api/v1/users", { admin, body })).body);
+    made.push((await app.as({ admin }).createTenantUser(body)).body);
   }
   const one = withSession(app, await signIn(app, { email: "one@example.net", password: PASSWORD }));
   await one("POST", "/api/v1/encoding_profiles", { body: { name: "phones" } });
-  await app.call("DELETE", `/api/v1/users/${made[0].id}`, { admin });
-  const path = `/api/v1/activity?tenant_id=${tenant.id}&action=create_encoding_profile`;
-  expect((await app.call("GET", path, { admin })).body).toMatchObject([{ actor: "one@example.net" }]);
+  await app.as({ admin }).deleteTenantUser(made[0]?.id);
+  expect(
+    (await app.as({ admin }).listActivity({ tenant_id: tenant.id, action: "create_encoding_profile" })).body,
+  ).toMatchObject([{ actor: "one@example.net" }]);
 });
 
 test("filters that select few of many entries list exactly these, newest first, in pages", async () => {

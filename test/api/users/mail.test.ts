@@ -4,6 +4,7 @@ import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { signIn, withSession } from "#test/support/sessions.ts";
 import { linkIn, startSmtp } from "#test/support/smtp.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const PASSWORD = "correct horse";
 const HOUR_MS = 3_600_000;
@@ -24,22 +25,21 @@ async function person(app: TestApp, fields: Record<string, unknown> = {}) {
   const tenant = await app.tenant(fields);
   const email = `ann@${tenant.slug}.example`;
   const body = { tenant_id: tenant.id, email, role: "admin", password: PASSWORD };
-  expect((await app.call("POST", "/api/v1/users", { admin: app.admin, body })).status).toBe(201);
-  return { tenant, email, call: withSession(app, await signIn(app, { email, password: PASSWORD })) };
+  expect((await app.as({ admin: app.admin }).createTenantUser(body)).status).toBe(201);
+  const call = withSession(app, await signIn(app, { email, password: PASSWORD }));
+  return { tenant, email, call, me: typedClient(call)() };
 }
 
-const request = (app: TestApp, email: string) => app.call("POST", "/api/v1/password_resets", { body: { email } });
+const request = (app: TestApp, email: string) => app.as().requestPasswordReset({ email });
 const reset = (app: TestApp, code: string, new_password = "battery staple") =>
-  app.call("POST", `/api/v1/password_resets/${code}`, { body: { new_password } });
+  app.as().resetPassword(code, { new_password });
 const codeOf = (url: string) => url.split("/").at(-1) as string;
 
 describe("a password reset", () => {
   test("is mailed to the user, works once, and ends sessions and device tokens", async () => {
     const { app, smtp } = await start();
-    const { email, call } = await person(app);
-    const device = await app.call("POST", "/api/v1/device_tokens", {
-      body: { email_address: email, password: PASSWORD },
-    });
+    const { email, me } = await person(app);
+    const device = await app.as().createDeviceToken({ email_address: email, password: PASSWORD });
     const answers = [await request(app, email.toUpperCase()), await request(app, "unknown@example.com")];
     expect(answers.map(({ status, text }) => [status, text])).toEqual([
       [202, ""],
@@ -55,8 +55,8 @@ describe("a password reset", () => {
     expect(both.map(({ status }) => status).toSorted()).toEqual([204, 410]);
     expectError(await reset(app, codeOf(link)), 410, "reset_ended");
     expectError(await reset(app, "unknown"), 404, "not_found");
-    expect((await call("GET", "/api/v1/me")).status).toBe(401);
-    expect((await app.call("GET", "/api/v1/assets", { key: device.body.token })).status).toBe(401);
+    expect((await me.getMe()).status).toBe(401);
+    expect((await app.as(device.body.token).listAssets()).status).toBe(401);
     const again = withSession(app, await signIn(app, { email, password: "battery staple" }));
     const actions = (await again("GET", "/api/v1/activity?action=reset_password")).body;
     expect(actions).toMatchObject([{ actor: email }]);
@@ -93,11 +93,11 @@ describe("a password reset", () => {
     const { email } = await person(app);
     expect((await request(app, email)).status).toBe(202);
     await app.runTask("send-mail");
-    const link = await app.call("POST", `/api/v1/admin/users/${email}/reset_link`, { admin: app.admin });
+    const link = await app.as({ admin: app.admin }).createResetLink(email);
     expect(link.status, link.text).toBe(201);
     expect((await reset(app, codeOf(link.body.url))).status).toBe(204);
     await signIn(app, { email, password: "battery staple" });
-    const { text } = await app.call("GET", "/api/v1/admin/audit", { admin: app.admin });
+    const { text } = await app.as({ admin: app.admin }).listAuditEntries();
     expect(text).not.toContain(codeOf(link.body.url));
   });
 });
@@ -105,10 +105,8 @@ describe("a password reset", () => {
 describe("mail", () => {
   test("of an invitation has its link, and no header of a tenant's making", async () => {
     const { app, smtp } = await start();
-    const { call } = await person(app, { name: "Films\r\nBcc: thief@example.com\r\n\r\nHello" });
-    const { body } = await call("POST", "/api/v1/users/invitations", {
-      body: { email: "ed@example.com", role: "editor" },
-    });
+    const { me } = await person(app, { name: "Films\r\nBcc: thief@example.com\r\n\r\nHello" });
+    const { body } = await me.createInvitation({ email: "ed@example.com", role: "editor" });
     await app.runTask("send-mail");
     expect(smtp.mails).toMatchObject([{ to: ["ed@example.com"] }]);
     expect(linkIn(smtp.mails[0] as never)).toBe(body.url);

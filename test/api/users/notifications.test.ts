@@ -6,6 +6,7 @@ import { callback, contractOf, uploaded } from "#test/support/flow.ts";
 import { receiver, status } from "#test/support/receiver.ts";
 import { signIn, withSession } from "#test/support/sessions.ts";
 import { startSmtp } from "#test/support/smtp.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const PASSWORD = "correct horse";
 const path = "/api/v1/me/notifications";
@@ -26,18 +27,18 @@ async function start(settings: Record<string, unknown> = {}) {
   const key = await app.key(tenant.id);
   // The plan with quotas.
   const body = { plan_name: "free" };
-  await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body });
+  await app.as({ admin: app.admin }).updateTenant(tenant.id, body);
   return { app, tenant, key };
 }
 let people = 0;
 async function person(app: TestApp, tenant_id: number, role: string) {
   const email = `person${++people}@example.com`;
   const body = { tenant_id, email, role, password: PASSWORD };
-  expect((await app.call("POST", "/api/v1/users", { admin: app.admin, body })).status).toBe(201);
+  expect((await app.as({ admin: app.admin }).createTenantUser(body)).status).toBe(201);
   const call = withSession(app, await signIn(app, { email, password: PASSWORD }));
   const list = async (query = "") => (await call("GET", path + query)).body;
   const unread = async () => (await call("GET", `${path}/unread`)).body.count;
-  return { email, call, list, unread };
+  return { email, call, me: typedClient(call)(), list, unread };
 }
 async function failedEncode(app: TestApp, key: string, title: string) {
   const { asset, job } = await uploaded(app, key, { title });
@@ -51,8 +52,8 @@ async function failedEncode(app: TestApp, key: string, title: string) {
 async function disabledEndpoint(app: TestApp, key: string) {
   const there = await receiver();
   there.behave(status(410));
-  const { id } = (await app.call("POST", "/api/v1/webhooks", { key, body: { url: `${there.url}?secret=1` } })).body;
-  await app.call("POST", `/api/v1/webhooks/${id}/test`, { key });
+  const { id } = (await app.as(key).createWebhook({ url: `${there.url}?secret=1` })).body;
+  await app.as(key).testWebhook(id);
   await app.runTask("deliver-webhooks");
   return id;
 }
@@ -108,7 +109,7 @@ test("an encode that is retried and fails again is another occurrence", async ()
     expect((await callback(app, contract, "fail", { retryable: false })).status).toBe(200);
     expect((await admin.list()).map(({ data }: any) => data.asset_id)).toEqual(Array(count).fill(asset.id));
     app.advance(1000);
-    await app.call("POST", `/api/v1/transcoding_jobs/${job.id}/retry`, { admin: app.admin });
+    await app.as({ admin: app.admin }).retryJob(job.id);
   }
 });
 
@@ -122,14 +123,14 @@ test("they are marked as read by each user alone, and listed in pages", async ()
   expect((await read({ ids: [newest.id, 999_999] })).status).toBe(204);
   expect([await ann.unread(), await bob.unread()]).toEqual([2, 3]);
   expect((await ann.list("?unread=true")).map(({ data }: any) => data.title)).toEqual(["Two", "One"]);
-  const first = await ann.call("GET", `${path}?limit=2`);
+  const first = await ann.me.listMyNotifications({ limit: 2 });
   const next = /<([^>]+)>; rel="next"/.exec(first.headers.get("link") ?? "")?.[1] ?? "";
   expect((await ann.call("GET", next)).body.map(({ data }: any) => data.title)).toEqual(["One"]);
   for (let round = 0; round < 2; round++) expect((await read({}, bob.call)).status).toBe(204);
   expect([await ann.unread(), await bob.unread()]).toEqual([2, 0]);
   expectError(await read({ ids: ["1"] }), 422, "validation_failed");
   expectError(await read({ ids: Array.from({ length: 201 }, (_, index) => index + 1) }), 422, "validation_failed");
-  expectError(await app.call("GET", path, { key }), 401, "unauthorized");
+  expectError(await app.as(key).listMyNotifications(), 401, "unauthorized");
 });
 
 test("only the newest are kept, and those of quotas are not repeated", async () => {
@@ -158,7 +159,7 @@ test("each user chooses the kinds in the console and by mail", async () => {
   open.push(app, smtp);
   const admin = await person(app, tenant.id, "admin");
   const viewer = await person(app, tenant.id, "viewer");
-  const settings = await viewer.call("GET", settingsPath);
+  const settings = await viewer.me.getMyNotificationSettings();
   const usual = { console: true, mail: false };
   expect(settings.body).toEqual({
     mail_available: true,
@@ -169,7 +170,7 @@ test("each user chooses the kinds in the console and by mail", async () => {
   expect(chosen.body.kinds).toMatchObject({ encode_failed: { console: false, mail: true }, quota: { console: true } });
   // Choosing a kind does not show it to a role that may not know of it.
   await choose(viewer.call, { quota: { mail: true, console: true } });
-  await admin.call("PATCH", "/api/v1/me", { body: { language: "de" } });
+  await admin.me.updateMe({ language: "de" });
   await failedEncode(app, key, "Broken\r\nBcc: evil@example.com");
   await use(app, tenant.id, 5_000_000_000);
   await app.runTask("notify-of-quotas");

@@ -49,7 +49,7 @@ async function signInAs(account: Account) {
 const me = async (answer: Answer) => {
   expect(answer.headers.get("location")).toBe("http://vodbox.test/console/assets");
   const cookie = cookiesOf(answer);
-  return (await app.call("GET", "/api/v1/me", { headers: { cookie } })).body;
+  return (await app.as({ headers: { cookie } }).getMe()).body;
 };
 const expectRefusal = ({ headers }: Answer, reason: string) => {
   expect(headers.get("location")).toBe(`http://vodbox.test/console/assets?oidc_error=${reason}`);
@@ -75,7 +75,7 @@ test("a user is linked by a verified e-mail address, and afterwards by issuer an
   const tenant = await app.tenant();
   const email = "ann@example.com";
   const body = { tenant_id: tenant.id, email, role: "editor", password: PASSWORD };
-  const { body: user } = await app.call("POST", "/api/v1/users", { admin: app.admin, body });
+  const { body: user } = await app.as({ admin: app.admin }).createTenantUser(body);
   expectRefusal((await signInAs({ sub: "ann", email, email_verified: false })).answer, "refused");
   const first = await signInAs({ sub: "ann", email: "ANN@example.com", email_verified: true });
   expect(await me(first.answer)).toMatchObject({ id: user.id, role: "editor" });
@@ -84,9 +84,10 @@ test("a user is linked by a verified e-mail address, and afterwards by issuer an
   expect(await me(again.answer)).toMatchObject({ id: user.id });
   // A callback works once, and in the browser that began it only.
   expectRefusal(await app.call("GET", again.callback, { headers: { cookie: again.cookie } }), "failed");
-  const boss = `/api/v1/activity?tenant_id=${tenant.id}&actor=${email}`;
-  expect((await app.call("GET", boss, { admin: app.admin })).body).toHaveLength(2);
-  await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status: "suspended" } });
+  expect((await app.as({ admin: app.admin }).listActivity({ tenant_id: tenant.id, actor: email })).body).toHaveLength(
+    2,
+  );
+  await app.as({ admin: app.admin }).updateTenant(tenant.id, { status: "suspended" });
   expectRefusal((await signInAs({ sub: "ann", email, email_verified: true })).answer, "refused");
 });
 
@@ -105,7 +106,7 @@ test("an unknown person becomes a user of the tenant that the claim names, else 
   const taken = { sub: "thief", email: "bob@films.example", email_verified: false, tenant: "films" };
   expectRefusal((await signInAs(taken)).answer, "refused");
   // There is no password.
-  const guess = await app.call("POST", "/api/v1/session", { body: { email: bob.email, password: "x" } });
+  const guess = await app.as().createSession({ email: bob.email, password: "x" });
   expect(guess.status).toBe(401);
 });
 
@@ -141,7 +142,7 @@ test("the sign-in page offers it only where it is configured", async () => {
 test("signing in with a password still works", async () => {
   const tenant = await app.tenant();
   const body = { tenant_id: tenant.id, email: "dan@example.com", role: "admin", password: PASSWORD };
-  await app.call("POST", "/api/v1/users", { admin: app.admin, body });
+  await app.as({ admin: app.admin }).createTenantUser(body);
   const dan = withSession(app, await signIn(app, { email: body.email, password: PASSWORD }));
   expect((await dan("GET", "/api/v1/me")).status).toBe(200);
 });

@@ -15,7 +15,7 @@ beforeAll(async () => {
   for (const role of ROLES) {
     const email = `${role}@example.com`;
     const body = { tenant_id: tenantId, email, role, password: PASSWORD };
-    expect((await app.call("POST", "/api/v1/users", { admin: app.admin, body })).status).toBe(201);
+    expect((await app.as({ admin: app.admin }).createTenantUser(body)).status).toBe(201);
     as[role] = withSession(app, await signIn(app, { email, password: PASSWORD }));
   }
 });
@@ -59,31 +59,27 @@ describe.each(ROLES)("the role %s", (role) => {
   let count = 0;
   test("limits device tokens, also when it changes later", async () => {
     const email = `device-${role}@example.com`;
-    const user = await app.call("POST", "/api/v1/users", {
-      admin: app.admin,
-      body: { tenant_id: tenantId, email, role, password: PASSWORD },
-    });
-    const { body } = await app.call("POST", "/api/v1/device_tokens", {
-      body: { email_address: email, password: PASSWORD },
-    });
+    const user = await app
+      .as({ admin: app.admin })
+      .createTenantUser({ tenant_id: tenantId, email, role, password: PASSWORD });
+    const { body } = await app.as().createDeviceToken({ email_address: email, password: PASSWORD });
     const create = () =>
-      app.call("POST", "/api/v1/collections", {
-        key: body.token,
-        body: { tenant_id: tenantId, collection: { name: role, slug: `${role}-${++count}` } },
-      });
+      app
+        .as(body.token)
+        .createCollection({ tenant_id: tenantId, collection: { name: role, slug: `${role}-${++count}` } });
     const first = await create();
     expect([first.status, body.scopes], first.text).toEqual(
       role === "viewer" ? [403, ["assets:read"]] : [201, ["assets:read", "assets:write"]],
     );
-    await app.call("PATCH", `/api/v1/users/${user.body.id}`, { admin: app.admin, body: { role: "viewer" } });
+    await app.as({ admin: app.admin }).updateTenantUser(user.body.id, { role: "viewer" });
     expectError(await create(), 403, "forbidden_role");
-    expect((await app.call("GET", "/api/v1/assets", { key: body.token })).status).toBe(200);
+    expect((await app.as(body.token).listAssets()).status).toBe(200);
   });
 });
 
 test("API keys and sessions of keys are no admins", async () => {
   const key = await app.key(tenantId);
-  expectError(await app.call("GET", "/api/v1/users", { key }), 403, "forbidden_role");
+  expectError(await app.as(key).listTenantUsers(), 403, "forbidden_role");
   const session = withSession(app, await signIn(app, { api_key: key }));
   expectError(await session("GET", "/api/v1/users"), 403, "forbidden_role");
 });

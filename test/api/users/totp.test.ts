@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { signIn, withSession } from "#test/support/sessions.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const PASSWORD = "correct horse";
 const STEP_MS = 30_000;
@@ -20,8 +21,9 @@ async function person(at: TestApp = app) {
   const tenant = await at.tenant({ slug: `totp-${++people}` });
   const email = `ann-${people}@example.com`;
   const body = { tenant_id: tenant.id, email, role: "admin", password: PASSWORD };
-  expect((await at.call("POST", "/api/v1/users", { admin: at.admin, body })).status).toBe(201);
-  return { email, call: withSession(at, await signIn(at, { email, password: PASSWORD })) };
+  expect((await at.as({ admin: at.admin }).createTenantUser(body)).status).toBe(201);
+  const call = withSession(at, await signIn(at, { email, password: PASSWORD }));
+  return { email, call, me: typedClient(call)() };
 }
 
 /** The code of a time `steps` away from now. */
@@ -33,19 +35,19 @@ const codeOf = (secret: string, steps = 0) =>
 /** A person whose second factor is on. */
 async function withFactor() {
   const one = await person();
-  const { body } = await one.call("POST", "/api/v1/me/totp");
-  const confirmed = await one.call("POST", "/api/v1/me/totp/confirm", { body: { code: codeOf(body.secret) } });
+  const { body } = await one.me.createMyTotp();
+  const confirmed = await one.me.confirmMyTotp({ code: codeOf(body.secret) });
   expect(confirmed.status, confirmed.text).toBe(200);
   return { ...one, secret: body.secret as string, recovery: confirmed.body.recovery_codes as string[] };
 }
 
 const begin = (email: string, totp?: string, password = PASSWORD) =>
-  app.call("POST", "/api/v1/session", { body: { email, password, ...(totp !== undefined && { totp }) } });
+  app.as().createSession({ email, password, ...(totp !== undefined && { totp }) });
 
 test("the factor is on once a code has confirmed it, and has a QR code and recovery codes", async () => {
-  const { call, email } = await person();
-  expectError(await call("POST", "/api/v1/me/totp/confirm", { body: { code: "000000" } }), 409, "totp_not_started");
-  const { body } = await call("POST", "/api/v1/me/totp");
+  const { me, email } = await person();
+  expectError(await me.confirmMyTotp({ code: "000000" }), 409, "totp_not_started");
+  const { body } = await me.createMyTotp();
   expect(body).toEqual({
     secret: expect.stringMatching(/^[A-Z2-7]{32}$/),
     uri: expect.stringContaining(`secret=${body.secret}`),
@@ -54,17 +56,17 @@ test("the factor is on once a code has confirmed it, and has a QR code and recov
   expect(body.uri).toMatch(/^otpauth:\/\/totp\/vodbox/);
   // Not before.
   expect((await begin(email)).status).toBe(201);
-  expect((await call("GET", "/api/v1/me")).body.totp_enabled).toBe(false);
-  expectError(await call("POST", "/api/v1/me/totp/confirm", { body: { code: "12345" } }), 403, "wrong_code");
-  const confirmed = await call("POST", "/api/v1/me/totp/confirm", { body: { code: codeOf(body.secret) } });
+  expect((await me.getMe()).body.totp_enabled).toBe(false);
+  expectError(await me.confirmMyTotp({ code: "12345" }), 403, "wrong_code");
+  const confirmed = await me.confirmMyTotp({ code: codeOf(body.secret) });
   expect(confirmed.body.recovery_codes).toHaveLength(10);
   expect(new Set(confirmed.body.recovery_codes).size).toBe(10);
-  expect((await call("GET", "/api/v1/me")).body.totp_enabled).toBe(true);
-  expectError(await call("POST", "/api/v1/me/totp"), 409, "totp_enabled");
+  expect((await me.getMe()).body.totp_enabled).toBe(true);
+  expectError(await me.createMyTotp(), 409, "totp_enabled");
   expectError(await begin(email), 401, "totp_required");
   // Wrong passwords are answered as before.
   expectError(await begin(email, undefined, "wrong"), 401, "unauthorized");
-  const { body: entries } = await app.call("GET", "/api/v1/admin/audit", { admin: app.admin });
+  const { body: entries } = await app.as({ admin: app.admin }).listAuditEntries();
   expect(JSON.stringify(entries)).not.toContain(body.secret);
 });
 
@@ -92,40 +94,38 @@ test("a recovery code works once", async () => {
 });
 
 test("the factor is switched off with a code, and by the operator", async () => {
-  const { call, email, recovery } = await withFactor();
-  const off = (code: string) => call("DELETE", "/api/v1/me/totp", { body: { code } });
+  const { me, email, recovery } = await withFactor();
+  const off = (code: string) => me.deleteMyTotp({ code });
   expectError(await off("000000"), 403, "wrong_code");
   expect((await off(recovery[0] as string)).status).toBe(204);
   expect((await begin(email)).status).toBe(201);
   expectError(await off("000000"), 409, "totp_off");
 
   const other = await withFactor();
-  const clear = () => app.call("DELETE", `/api/v1/admin/users/${other.email}/totp`, { admin: app.admin });
+  const clear = () => app.as({ admin: app.admin }).clearUserTotp(other.email);
   expect((await clear()).status).toBe(204);
   expect((await clear()).status).toBe(204);
   expect((await begin(other.email)).status).toBe(201);
 });
 
 test("device tokens need a code too, and a new password leaves the factor on", async () => {
-  const { call, email, secret } = await withFactor();
-  const redeem = (totp?: string) =>
-    app.call("POST", "/api/v1/device_tokens", { body: { email_address: email, password: PASSWORD, totp } });
+  const { me, email, secret } = await withFactor();
+  const redeem = (totp?: string) => app.as().createDeviceToken({ email_address: email, password: PASSWORD, totp });
   expectError(await redeem(), 401, "totp_required");
   expectError(await redeem("000000"), 401, "unauthorized");
   expect((await redeem(codeOf(secret, 1))).status).toBe(201);
   const body = { current_password: PASSWORD, new_password: "battery staple" };
-  expect((await call("POST", "/api/v1/me/password", { body })).status).toBe(204);
+  expect((await me.changeMyPassword(body)).status).toBe(204);
   expectError(await begin(email, undefined, "battery staple"), 401, "totp_required");
 });
 
 test("wrong codes are limited by user, and asking for a code is no failure", async () => {
   const strict = await testApp({ rate_limit_session: "5/60" });
-  const { call, email } = await person(strict);
+  const { call, me, email } = await person(strict);
   const { body } = await call("POST", "/api/v1/me/totp");
   const code = new TOTP({ secret: Secret.fromBase32(body.secret) }).generate();
-  expect((await call("POST", "/api/v1/me/totp/confirm", { body: { code } })).status).toBe(200);
-  const attempt = (totp?: string) =>
-    strict.call("POST", "/api/v1/session", { body: { email, password: PASSWORD, ...(totp && { totp }) } });
+  expect((await me.confirmMyTotp({ code })).status).toBe(200);
+  const attempt = (totp?: string) => strict.as().createSession({ email, password: PASSWORD, ...(totp && { totp }) });
   for (let n = 0; n < 7; n++) expectError(await attempt(), 401, "totp_required");
   const off = () => call("DELETE", "/api/v1/me/totp", { body: { code: "000000" } });
   const codes = [];

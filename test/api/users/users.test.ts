@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { sessionFrom, signIn, withSession } from "#test/support/sessions.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const PASSWORD = "correct horse";
 const HOURS_72 = 72 * 3_600_000;
@@ -19,16 +20,20 @@ async function company(at: TestApp = app) {
   const tenant = await at.tenant({ slug });
   const email = `boss@${slug}.example`;
   const body = { tenant_id: tenant.id, email, role: "admin", password: PASSWORD };
-  const { body: boss } = await at.call("POST", "/api/v1/users", { admin: at.admin, body });
-  return { tenant, boss, email, call: withSession(at, await signIn(at, { email, password: PASSWORD })), slug };
+  const { body: boss } = await at.as({ admin: at.admin }).createTenantUser(body);
+  const call = withSession(at, await signIn(at, { email, password: PASSWORD }));
+  return { tenant, boss, email, call, me: typedClient(call)(), slug };
 }
 
 describe("users", () => {
   test("are created, listed, changed and deleted by an admin, within the tenant", async () => {
-    const { call, boss, slug, tenant } = await company();
+    const { me, boss, slug, tenant } = await company();
     const other = await company();
-    const made = await call("POST", "/api/v1/users", {
-      body: { email: `Ed@${slug}.example`, name: "Ed", role: "editor", password: PASSWORD },
+    const made = await me.createTenantUser({
+      email: `Ed@${slug}.example`,
+      name: "Ed",
+      role: "editor",
+      password: PASSWORD,
     });
     expect(made.body).toEqual({
       id: expect.any(Number),
@@ -39,36 +44,35 @@ describe("users", () => {
       created_at: expect.any(String),
       updated_at: expect.any(String),
     });
-    expect((await call("GET", "/api/v1/users")).body.map(({ id }: any) => id)).toEqual([boss.id, made.body.id]);
+    expect((await me.listTenantUsers()).body.map(({ id }) => id)).toEqual([boss.id, made.body.id]);
     const at = `/api/v1/users/${made.body.id}`;
     for (const method of ["GET", "PATCH", "DELETE"])
       expectError(await other.call(method, at, method === "PATCH" ? { body: {} } : {}), 404, "not_found");
     const editor = withSession(app, await signIn(app, { email: `ed@${slug}.example`, password: PASSWORD }));
-    expect((await call("PATCH", at, { body: { role: "viewer", name: null } })).body).toMatchObject({
+    expect((await me.updateTenantUser(made.body.id, { role: "viewer", name: null })).body).toMatchObject({
       role: "viewer",
       name: null,
     });
     // At once, in the session that exists.
     expectError(await editor("POST", "/api/v1/collections", { body: { name: "x" } }), 403, "forbidden_role");
-    expect((await call("DELETE", at)).status).toBe(204);
+    expect((await me.deleteTenantUser(made.body.id)).status).toBe(204);
     expect((await editor("GET", "/api/v1/session")).status).toBe(401);
   });
 
   test("an admin remains", async () => {
-    const { call, boss, slug } = await company();
-    const at = `/api/v1/users/${boss.id}`;
-    expectError(await call("DELETE", at), 409, "last_admin");
-    expectError(await call("PATCH", at, { body: { role: "editor" } }), 409, "last_admin");
-    expectError(await app.call("DELETE", at, { admin: app.admin }), 409, "last_admin");
+    const { me, boss, slug } = await company();
+    expectError(await me.deleteTenantUser(boss.id), 409, "last_admin");
+    expectError(await me.updateTenantUser(boss.id, { role: "editor" }), 409, "last_admin");
+    expectError(await app.as({ admin: app.admin }).deleteTenantUser(boss.id), 409, "last_admin");
     const second = { email: `two@${slug}.example`, role: "admin", password: PASSWORD };
-    const { body } = await call("POST", "/api/v1/users", { body: second });
+    const { body } = await me.createTenantUser(second);
     const [one, two] = await Promise.all([
-      call("PATCH", at, { body: { role: "viewer" } }),
-      app.call("DELETE", `/api/v1/users/${body.id}`, { admin: app.admin }),
+      me.updateTenantUser(boss.id, { role: "viewer" }),
+      app.as({ admin: app.admin }).deleteTenantUser(body.id),
     ]);
     expect([one.status, two.status].filter((status) => status < 300)).toHaveLength(1);
     // The operator may do it.
-    expect((await app.call("DELETE", `/api/v1/admin/users/${boss.id}`, { admin: app.admin })).status).toBe(204);
+    expect((await app.as({ admin: app.admin }).deleteUser(boss.id)).status).toBe(204);
   });
 
   test.each([
@@ -79,10 +83,10 @@ describe("users", () => {
     [{ name: "x".repeat(201) }, "name"],
     [{ role: undefined }, "role"],
   ])("%j is invalid", async (change, field) => {
-    const { call } = await company();
+    const { me } = await company();
     const body = { email: "new@example.com", role: "editor", password: PASSWORD, ...change };
-    const refused = await call("POST", "/api/v1/users", { body });
-    expect([refused.status, Object.keys(refused.body.details)]).toEqual([422, [field]]);
+    const refused = await me.unchecked.createTenantUser(body);
+    expect([refused.status, Object.keys(refused.error.details)]).toEqual([422, [field]]);
   });
 });
 
@@ -90,19 +94,16 @@ describe("an invitation", () => {
   const invite = (call: ReturnType<typeof withSession>, email: string, role = "editor") =>
     call("POST", "/api/v1/users/invitations", { body: { email, role } });
   const codeOf = ({ url }: { url: string }) => url.split("/").at(-1) as string;
-  const accept = (code: string) =>
-    app.call("POST", `/api/v1/invitations/${code}`, { body: { name: "Ann", password: PASSWORD } });
+  const accept = (code: string) => app.as().acceptInvitation(code, { name: "Ann", password: PASSWORD });
 
   test("makes a user of its address and role, once, and signs in", async () => {
-    const { call, slug } = await company();
+    const { call, me, slug } = await company();
     const { status, body } = await invite(call, `ann@${slug}.example`);
     expect(status).toBe(201);
     expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(HOURS_72);
-    expect((await call("GET", "/api/v1/users/invitations")).body).toEqual([
-      expect.not.objectContaining({ url: expect.anything() }),
-    ]);
+    expect((await me.listInvitations()).body).toEqual([expect.not.objectContaining({ url: expect.anything() })]);
     const code = codeOf(body);
-    expect((await app.call("GET", `/api/v1/invitations/${code}`)).body).toMatchObject({
+    expect((await app.as().getInvitation(code)).body).toMatchObject({
       email: `ann@${slug}.example`,
       role: "editor",
       tenant_name: expect.any(String),
@@ -111,17 +112,17 @@ describe("an invitation", () => {
     expect([one.status, two.status].toSorted()).toEqual([201, 410]);
     const ann = withSession(app, sessionFrom(one.status === 201 ? one : two));
     expect((await ann("GET", "/api/v1/me")).body).toMatchObject({ name: "Ann", role: "editor" });
-    expectError(await app.call("GET", `/api/v1/invitations/${code}`), 410, "invitation_ended");
-    expect((await call("GET", "/api/v1/users/invitations")).body).toEqual([]);
-    const { body: entries } = await app.call("GET", "/api/v1/admin/audit", { admin: app.admin });
+    expectError(await app.as().getInvitation(code), 410, "invitation_ended");
+    expect((await me.listInvitations()).body).toEqual([]);
+    const { body: entries } = await app.as({ admin: app.admin }).listAuditEntries();
     expect(JSON.stringify(entries)).not.toContain(code);
   });
 
   test("ends by revocation, after 72 hours, and by a newer one to the same address", async () => {
-    const { call, slug } = await company();
+    const { call, me, slug } = await company();
     const revoked = (await invite(call, `a@${slug}.example`)).body;
-    expect((await call("DELETE", `/api/v1/users/invitations/${revoked.id}`)).status).toBe(204);
-    expectError(await call("DELETE", `/api/v1/users/invitations/${revoked.id}`), 404, "not_found");
+    expect((await me.revokeInvitation(revoked.id)).status).toBe(204);
+    expectError(await me.revokeInvitation(revoked.id), 404, "not_found");
     const replaced = (await invite(call, `b@${slug}.example`)).body;
     const newer = (await invite(call, `b@${slug}.example`)).body;
     for (const one of [revoked, replaced]) expectError(await accept(codeOf(one)), 410, "invitation_ended");
@@ -138,15 +139,15 @@ describe("an invitation", () => {
     const other = await company();
     expectError(await invite(one.call, one.email), 422, "validation_failed");
     const { body } = await invite(one.call, `c@${one.slug}.example`);
-    expectError(await other.call("DELETE", `/api/v1/users/invitations/${body.id}`), 404, "not_found");
-    expect((await other.call("GET", "/api/v1/users/invitations")).body).toEqual([]);
+    expectError(await other.me.revokeInvitation(body.id), 404, "not_found");
+    expect((await other.me.listInvitations()).body).toEqual([]);
   });
 });
 
 describe("one's own account", () => {
   test("is read and changed", async () => {
-    const { call, email } = await company();
-    expect((await call("GET", "/api/v1/me")).body).toMatchObject({
+    const { me, email } = await company();
+    expect((await me.getMe()).body).toMatchObject({
       email,
       tenant_name: expect.any(String),
       role: "admin",
@@ -154,26 +155,24 @@ describe("one's own account", () => {
       theme: null,
     });
     const body = { name: "Boss", language: "de", theme: "dark" };
-    expect((await call("PATCH", "/api/v1/me", { body })).body).toMatchObject(body);
-    expect((await call("PATCH", "/api/v1/me", { body: { role: "viewer" } })).body.role).toBe("admin");
-    expectError(await call("PATCH", "/api/v1/me", { body: { language: "xx" } }), 422, "validation_failed");
+    expect((await me.updateMe(body)).body).toMatchObject(body);
+    expect((await me.unchecked.updateMe({ role: "viewer" })).body.role).toBe("admin");
+    expectError(await me.updateMe({ language: "xx" }), 422, "validation_failed");
     const ofAdmin = withSession(app, await signIn(app, { admin_token: app.admin }));
     expectError(await ofAdmin("GET", "/api/v1/me"), 404, "not_found");
   });
 
   test("a new password ends other sessions and device tokens, not this session", async () => {
-    const { call, email } = await company();
+    const { me, email } = await company();
     const second = withSession(app, await signIn(app, { email, password: PASSWORD }));
-    const device = await app.call("POST", "/api/v1/device_tokens", {
-      body: { email_address: email, password: PASSWORD },
-    });
+    const device = await app.as().createDeviceToken({ email_address: email, password: PASSWORD });
     const change = (current_password: string) =>
-      call("POST", "/api/v1/me/password", { body: { current_password, new_password: "battery staple" } });
+      me.changeMyPassword({ current_password, new_password: "battery staple" });
     expectError(await change("wrong"), 403, "wrong_password");
     expect((await change(PASSWORD)).status).toBe(204);
-    expect((await call("GET", "/api/v1/me")).status).toBe(200);
+    expect((await me.getMe()).status).toBe(200);
     expect((await second("GET", "/api/v1/me")).status).toBe(401);
-    expect((await app.call("GET", "/api/v1/assets", { key: device.body.token })).status).toBe(401);
+    expect((await app.as(device.body.token).listAssets()).status).toBe(401);
     await signIn(app, { email, password: "battery staple" });
   });
 
@@ -189,21 +188,21 @@ describe("one's own account", () => {
   });
 
   test("sessions are listed and ended", async () => {
-    const { call, email } = await company();
+    const { me, email } = await company();
     const headers = { "user-agent": "Firefox" };
     const second = withSession(app, await signIn(app, { email, password: PASSWORD }, headers));
     const third = withSession(app, await signIn(app, { email, password: PASSWORD }));
-    const { body } = await call("GET", "/api/v1/me/sessions");
-    expect(body.map((one: any) => [one.is_current, one.user_agent])).toEqual([
+    const { body } = await me.listMySessions();
+    expect(body.map((one) => [one.is_current, one.user_agent])).toEqual([
       [false, null],
       [false, "Firefox"],
       [true, null],
     ]);
-    expect((await call("DELETE", `/api/v1/me/sessions/${body[1].id}`)).status).toBe(204);
+    expect((await me.endMySession(body[1].id)).status).toBe(204);
     expect((await second("GET", "/api/v1/me")).status).toBe(401);
     const other = await company();
-    expectError(await other.call("DELETE", `/api/v1/me/sessions/${body[0].id}`), 404, "not_found");
-    expect((await call("DELETE", "/api/v1/me/sessions")).status).toBe(204);
-    expect([(await third("GET", "/api/v1/me")).status, (await call("GET", "/api/v1/me")).status]).toEqual([401, 200]);
+    expectError(await other.me.endMySession(body[0].id), 404, "not_found");
+    expect((await me.endMyOtherSessions()).status).toBe(204);
+    expect([(await third("GET", "/api/v1/me")).status, (await me.getMe()).status]).toEqual([401, 200]);
   });
 });

@@ -17,14 +17,14 @@ async function scene(fields: Record<string, unknown> = {}, flags: Record<string,
   const tenant = await app.tenant();
   const key = await app.key(tenant.id);
   const there = await receiver();
-  const made = await app.call("POST", "/api/v1/webhooks", { key, body: { url: there.url, ...fields } });
+  const made = await app.as(key).createWebhook({ url: there.url, ...fields });
   expect(made.status).toBe(201);
   const path = `/api/v1/webhooks/${made.body.id}`;
-  const deliveries = async () => (await app.call("GET", `${path}/deliveries`, { key })).body;
-  const endpoint = async () => (await app.call("GET", path, { key })).body;
+  const deliveries = async () => (await app.as(key).listDeliveries(made.body.id)).body;
+  const endpoint = async () => (await app.as(key).getWebhook(made.body.id)).body;
   /** A test event, delivered. */
   const tryIt = async () => {
-    const answer = await app.call("POST", `${path}/test`, { key });
+    const answer = await app.as(key).testWebhook(made.body.id);
     expect(answer.status).toBe(202);
     await app.runTask(DUTY);
     return answer.body;
@@ -37,8 +37,8 @@ describe("an endpoint receives", () => {
     const { app, tenant, key, there, deliveries } = await scene();
     const { asset, upload, job } = await readyAsset(app, key, { title: "Holiday" });
     await subtitled(app, key, asset.id);
-    await app.call("POST", `/api/v1/assets/${asset.id}/tracks`, { key, body: { kind: "chapter", cues: [] } });
-    await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
+    await app.as(key).setTrack(asset.id, { kind: "chapter", cues: [] });
+    await app.as(key).deleteAsset(asset.id);
     await app.runTask(DUTY);
     const about = { asset_id: String(asset.id), external_id: asset.external_id };
     const events = there.received.map(({ json }) => json).toSorted((a, b) => rank(a.event) - rank(b.event));
@@ -64,7 +64,7 @@ describe("an endpoint receives", () => {
       });
     }
     expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
-    expect((await deliveries()).map((each: any) => [each.status, each.attempts, each.response_status])).toEqual(
+    expect((await deliveries()).map((each) => [each.status, each.attempts, each.response_status])).toEqual(
       events.map(() => ["delivered", 1, 200]),
     );
     const [first] = there.received;
@@ -78,17 +78,13 @@ describe("an endpoint receives", () => {
   test("failed uploads and encodes", async () => {
     const { app, key, there } = await scene({}, { max_attempts: "1" });
     const { asset } = await uploaded(app, key);
-    const claim = await app.call("POST", "/api/v1/transcoding_jobs/next", {
-      worker: app.worker,
-      headers: { "idempotency-key": "k" },
-      body: {},
-    });
+    const claim = await app.as({ worker: app.worker, headers: { "idempotency-key": "k" } }).claimJob({});
     await app.call("POST", claim.body.callbacks.fail_url, {
       worker: app.worker,
       lease: claim.body.lease.token,
       body: { code: "bad_input", message: "No video in it.", retryable: false },
     });
-    await app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "late.mp4", bytes_expected: 1 } });
+    await app.as(key).initiateUpload({ filename: "late.mp4", bytes_expected: 1 });
     app.advance(25 * HOUR);
     await app.runTask("expire-uploads");
     await app.runTask(DUTY);
@@ -108,7 +104,7 @@ describe("an endpoint receives", () => {
     const stranger = await app.key((await app.tenant()).id);
     await uploaded(app, stranger);
     const { asset } = await uploaded(app, key);
-    await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
+    await app.as(key).deleteAsset(asset.id);
     await app.runTask(DUTY);
     expect(there.received.map(({ json }) => json.event).toSorted()).toEqual([
       "video.asset.deleted",
@@ -279,7 +275,7 @@ describe("an endpoint", () => {
     expect((await endpoint()).disabled_at).not.toBe(null);
     await uploaded(app, key);
     await app.runTask(DUTY);
-    expect((await deliveries()).map((each: any) => each.status)).toEqual(["skipped", "skipped", "failed"]);
+    expect((await deliveries()).map((each) => each.status)).toEqual(["skipped", "skipped", "failed"]);
     expect(there.received).toHaveLength(1);
     there.behave(() => {});
     const on = await app.call("PATCH", `${path}/active`, { key, body: { active: true } });
@@ -322,7 +318,7 @@ describe("an endpoint", () => {
     await app.runTask(DUTY);
     expect(there.received).toHaveLength(1);
     const kept = await deliveries();
-    expect(kept.map((each: any) => [each.event, each.status])).toEqual([
+    expect(kept.map((each) => [each.event, each.status])).toEqual([
       ["video.job.queued", "skipped"],
       ["video.upload.completed", "skipped"],
       ["video.asset.ready", "skipped"],

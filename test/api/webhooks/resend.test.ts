@@ -20,7 +20,7 @@ beforeEach(async () => {
   reader = await app.key(tenant.id, ["webhooks:read"]);
   foreign = await app.key((await app.tenant()).id);
   there = await receiver(status(400));
-  id = (await app.call("POST", base, { key, body: { url: there.url } })).body.id;
+  id = (await app.as(key).createWebhook({ url: there.url })).body.id;
   path = `${base}/${id}`;
 });
 const post = (action: string, body: object = {}, credentials: object = { key }) =>
@@ -49,10 +49,10 @@ describe("a delivery", () => {
 
   test("of another tenant or endpoint does not exist", async () => {
     const delivery = await failed();
-    const other = (await app.call("POST", base, { key, body: { url: there.url } })).body.id;
+    const other = (await app.as(key).createWebhook({ url: there.url })).body.id;
     const none = await app.key(1, ["assets:read"]);
     expectError(await app.call("GET", `${path}/deliveries/${delivery.id}`, { key: foreign }), 404, "not_found");
-    expectError(await app.call("GET", `${base}/${other}/deliveries/${delivery.id}`, { key }), 404, "not_found");
+    expectError(await app.as(key).getDelivery(other, delivery.id), 404, "not_found");
     for (const ref of ["0", "987654", "x", "evt_1"])
       expectError(await app.call("GET", `${path}/deliveries/${ref}`, { key }), 404, "not_found", ref);
     expectError(await app.call("GET", `${path}/deliveries/${delivery.id}`, { key: none }), 403, "forbidden_scope");
@@ -75,7 +75,7 @@ describe("failed deliveries", () => {
 
   test("are resent in batches, of this endpoint alone", async () => {
     const { id: first } = await failed();
-    const other = (await app.call("POST", base, { key, body: { url: there.url } })).body.id;
+    const other = (await app.as(key).createWebhook({ url: there.url })).body.id;
     for (const endpoint of [id, other])
       await app.opened.app.write(async (tx) => {
         await tx.run(sql`

@@ -38,10 +38,7 @@ const LEASES: Record<string, () => Promise<Lease>> = {
   },
   "fenced job": async () => {
     const { asset } = await uploaded(app, key);
-    const { body } = await app.call("POST", "/api/v1/cloud/v2/transcoding_jobs/claim", {
-      worker: app.worker,
-      body: { worker_id: "w1" },
-    });
+    const { body } = await app.as({ worker: app.worker }).claimCloudJob({ worker_id: "w1" });
     return claimed(body, asset);
   },
   task: async () => {
@@ -70,23 +67,17 @@ const ENDS: Record<string, (lease: Lease) => Promise<unknown>> = {
   failed: async (lease) =>
     expectOk(await answer(lease, "fail", { error_code: "encode_failed", error_message: "no", retryable: false })),
   released: async (lease) => expectOk(await answer(lease, "release", {})),
-  canceled: async ({ contract }) =>
-    expectOk(
-      await app.call("POST", `/api/v1/transcoding_jobs/${contract.job.id}/cancel`, { admin: app.admin, body: {} }),
-    ),
+  canceled: async ({ contract }) => expectOk(await app.as({ admin: app.admin }).cancelJob(contract.job.id, {})),
   expired: async () => app.advance(60 * 60_000),
   "taken over by another worker": async () => {
     app.advance(60 * 60_000);
     await app.runTask("recover-leases");
     await next(app, undefined, { worker_id: "w2", capabilities: { tasks: 1 } });
   },
-  "without its token": async () =>
-    expectOk(await app.call("POST", "/api/v1/admin/tokens/worker/rotate", { admin: app.admin, body: {} })),
-  "of a deleted asset": async ({ asset }) => expectOk(await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })),
+  "without its token": async () => expectOk(await app.as({ admin: app.admin }).rotateToken("worker", {})),
+  "of a deleted asset": async ({ asset }) => expectOk(await app.as(key).deleteAsset(asset.id)),
   "of a deleted tenant": async () =>
-    expectOk(
-      await app.call("DELETE", `/api/v1/admin/tenants/${tenant.id}?confirm=${tenant.slug}`, { admin: app.admin }),
-    ),
+    expectOk(await app.as({ admin: app.admin }).deleteTenant(tenant.id, { confirm: tenant.slug })),
 };
 
 const rows = Object.keys(LEASES).flatMap((lease) => Object.keys(ENDS).map((end) => [lease, end] as const));

@@ -24,16 +24,13 @@ function waiter({ base, worker }: RunningServer, key: string) {
 test("each job wakes one of many waiting claims, the longest waiting first, and none that has disconnected", async () => {
   const server = await startServer(emptyFolder(), { env: { VODBOX_RATE_LIMIT_UPLOADS: "100000/1" } });
   const { admin } = server;
-  await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "A", slug: "a" } });
-  const issued = await server.call("POST", "/api/v1/api_keys", {
-    admin,
-    body: { tenant_id: 1, scopes: ["assets:write"] },
-  });
+  await server.as({ admin }).createTenant({ name: "A", slug: "a" });
+  const issued = await server.as({ admin }).createApiKey({ tenant_id: 1, scopes: ["assets:write"] });
   const first = waiter(server, "first");
   // Answered only after earlier requests have been accepted.
-  await server.call("GET", "/healthz");
+  await server.as().getHealth();
   const others = Array.from({ length: WAITING }, (_, n) => waiter(server, `w${n}`));
-  await server.call("GET", "/readyz");
+  await server.as().getReadiness();
   first.leave();
   expect(await first.answer).toBe("gone");
 

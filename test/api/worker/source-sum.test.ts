@@ -21,7 +21,7 @@ test("a worker reports the hash that it read, on the same disk or remotely, and 
   for (const sharesDisk of [true, false]) {
     const server = await startServer(emptyFolder(), { args: ["--workers", sharesDisk ? "1" : "0"] });
     if (!sharesDisk) startWorker(server, emptyFolder());
-    const { call } = server;
+    const { as } = server;
     const key = await tenantKey(server, ["assets:read", "assets:write"]);
     const made = {
       untold: await uploaded(server, key, { bytes }),
@@ -32,7 +32,7 @@ test("a worker reports the hash that it read, on the same disk or remotely, and 
     };
     const ended = async (id: number) =>
       until("the job has ended", async () => {
-        const { body } = await call("GET", `/api/v1/assets/${id}`, { key });
+        const { body } = await as(key).getAsset(id);
         return ["ready", "errored"].includes(body.playback_status) ? body : null;
       });
     for (const one of [made.untold, made.told])
@@ -40,13 +40,13 @@ test("a worker reports the hash that it read, on the same disk or remotely, and 
     for (const one of [made.damaged, made.torn])
       expect(await ended(one.asset.id)).toMatchObject({ error: { code: "source_corrupt" } });
     expect(await ended(made.noVideo.asset.id)).toMatchObject({ error: { code: "input_invalid" } });
-    const job = await call("GET", `/api/v1/transcoding_jobs/${made.damaged.job.id}`, { key });
+    const job = await as(key).getJob(made.damaged.job.id);
     expect(job.body).toMatchObject({
       status: "failed",
       attempt: 1,
       error: { message: expect.stringContaining(OTHER) },
     });
-    const found = await call("GET", `/api/v1/assets/duplicates?sha256=${sum(bytes)}`, { key });
+    const found = await as(key).listDuplicates({ sha256: sum(bytes) });
     expect(found.body.duplicates.map((one: { asset_id: number }) => one.asset_id)).toEqual(
       [made.torn, made.told, made.untold].map(({ asset }) => asset.id),
     );
@@ -66,7 +66,7 @@ test("the server itself fails a job whose worker reports another hash than was a
     const paths = await putArtifacts(app, contract);
     await app.newEvents();
     const answer = await callback(app, contract, "complete", { ...paths, media: { source_sha256 } });
-    const asset = await app.call("GET", `/api/v1/assets/${made.asset.id}`, { key });
+    const asset = await app.as(key).getAsset(made.asset.id);
     const events = (await app.newEvents()).map(({ type }) => type);
     return { answer, asset: asset.body, events, contract, paths };
   };

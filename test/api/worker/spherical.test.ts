@@ -19,8 +19,8 @@ test("a source of 180 degrees has the tags, and its clips and joins the metadata
   const work = async () => {
     while (await workOnce(app));
   };
-  const shown = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
-  const playback = async (id: number) => (await app.call("GET", `/api/v1/playback/${id}`, { key })).body;
+  const shown = async (id: number) => (await app.as(key).getAsset(id)).body;
+  const playback = async (id: number) => (await app.as(key).getPlayback(id)).body;
   const stated = async (path: string) => {
     const entries = ["-select_streams", "v", "-show_entries", "stream_side_data=type,projection", "-of", "json"];
     return JSON.parse(await ffprobe(...entries, path)).streams[0].side_data_list;
@@ -40,7 +40,7 @@ test("a source of 180 degrees has the tags, and its clips and joins the metadata
   const kept = await uploaded(app, key, { bytes, tags: { vr_projection: "fisheye" } });
   await work();
   await expectMetadata(made.asset.id);
-  const { body: job } = await app.call("GET", `/api/v1/transcoding_jobs/${made.job.id}`, { key });
+  const { body: job } = await app.as(key).getJob(made.job.id);
   expect(job).toMatchObject({ uncuttable: null, attempt: 1 });
   expect((await shown(kept.asset.id)).tags).toEqual({ vr_projection: "fisheye", vr_stereo: "sbs" });
 
@@ -50,7 +50,7 @@ test("a source of 180 degrees has the tags, and its clips and joins the metadata
   expect(await statusOf()).toBe("partial");
   const { tags } = await shown(early.asset.id);
   expect(tags).toEqual({ vr_projection: "180", vr_stereo: "sbs" });
-  await app.call("PATCH", `/api/v1/assets/${early.asset.id}/tags`, { key, body: { vr_stereo: null } });
+  await app.as(key).updateTags(early.asset.id, { vr_stereo: null });
   await work();
   expect(await shown(early.asset.id)).toMatchObject({ encoding_status: "complete", tags: { vr_projection: "180" } });
   expect((await shown(early.asset.id)).tags).not.toHaveProperty("vr_stereo");
@@ -63,10 +63,7 @@ test("a source of 180 degrees has the tags, and its clips and joins the metadata
   expect(clip.status, clip.text).toBe(201);
   await work();
   await expectMetadata(clip.body.id);
-  const joined = await app.call("POST", "/api/v1/assets/join", {
-    key,
-    body: { asset_ids: [made.asset.id, clip.body.id] },
-  });
+  const joined = await app.as(key).joinAssets({ asset_ids: [made.asset.id, clip.body.id] });
   expect(joined.status, joined.text).toBe(201);
   await work();
   await expectMetadata(joined.body.id);

@@ -36,10 +36,7 @@ beforeAll(async () => {
       { height: 240, max_bitrate: 400_000 },
     ],
   };
-  const created = await platform.call("POST", "/api/v1/encoding_profiles", {
-    admin: platform.admin,
-    body: profile,
-  });
+  const created = await platform.as({ admin: platform.admin }).createEncodingProfile(profile);
   expect(created.status, created.text).toBe(201);
   const fields = { bytes, playback_policy: "public", encoding_profile: "modern" };
   ({ asset, job } = await uploaded(platform, key, fields));
@@ -72,7 +69,7 @@ test("the asset has renditions of all codecs", async () => {
     ["audio", "aac"],
   ]);
   for (const { bytes, name } of body.renditions) expect(bytes, name).toBeGreaterThan(10_000);
-  const { body: shown } = await platform.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key });
+  const { body: shown } = await platform.as(key).getJob(job.id);
   expect(shown).toMatchObject({ status: "completed", uncuttable: "short" });
 });
 
@@ -170,10 +167,10 @@ test.each(["master.m3u8", "manifest.mpd"])("mpv plays %s to its end", async (man
 test("a join has all codecs", async () => {
   const { key } = platform;
   const body = { asset_ids: [asset.id, asset.id] };
-  const made = await platform.call("POST", "/api/v1/assets/join", { key, body });
+  const made = await platform.as(key).joinAssets(body);
   expect(made.status, made.text).toBe(201);
   await untilReady(platform, made.body.id);
-  const { renditions } = (await platform.call("GET", `/api/v1/assets/${made.body.id}`, { key })).body;
+  const { renditions } = (await platform.as(key).getAsset(made.body.id)).body;
   expect(renditions.map(({ codec, height }: Record<string, unknown>) => [codec, height])).toEqual([
     ...["h264", "hevc", "av1"].flatMap((codec) => [360, 240].map((height) => [codec, height])),
     ["aac", null],
@@ -192,8 +189,7 @@ test.each([
   ["an instant clip", 4, 8, "instant"],
 ])("%s has all codecs", async (_, start_seconds, end_seconds, mode) => {
   const { key } = platform;
-  const path = `/api/v1/assets/${asset.id}/clips`;
-  const made = await platform.call("POST", path, { key, body: { start_seconds, end_seconds, mode } });
+  const made = await platform.as(key).createClip(asset.id, { start_seconds, end_seconds, mode });
   expect(made.status, made.text).toBe(201);
   await untilReady(platform, made.body.id);
   const urls: string[] = [];

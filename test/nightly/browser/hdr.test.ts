@@ -38,7 +38,7 @@ beforeAll(async () => {
       { height: 180, max_bitrate: 400_000 },
     ],
   };
-  const created = await platform.call("POST", "/api/v1/encoding_profiles", { admin: platform.admin, body: profile });
+  const created = await platform.as({ admin: platform.admin }).createEncodingProfile(profile);
   expect(created.status, created.text).toBe(201);
   expect(created.body.hdr).toBe("keep");
   const options = { seconds: SECONDS, parameters: `master-display=${DISPLAY}:max-cll=${LIGHT}` };
@@ -54,7 +54,7 @@ afterAll(async () => {
 
 const address = (one: { external_id: string } = asset) => `${platform.base}/media/${one.external_id}`;
 const renditionsOf = async (id: number): Promise<[string, string | null][]> => {
-  const { body } = await platform.call("GET", `/api/v1/assets/${id}`, { key: platform.key });
+  const { body } = await platform.as(platform.key).getAsset(id);
   return body.renditions.map(({ name, hdr }: { name: string; hdr: string | null }) => [name, hdr]);
 };
 const EXPECTED = NAMES.map((name) => [name, /-(hevc|av1)$/.test(name) ? "hdr10" : null]);
@@ -130,7 +130,7 @@ test.each(["master.m3u8", "manifest.mpd"])("%s without the other codecs has no H
 
 nightly("joins and instant clips keep it", async () => {
   const { key } = platform;
-  const joined = await platform.call("POST", "/api/v1/assets/join", { key, body: { asset_ids: [asset.id, asset.id] } });
+  const joined = await platform.as(key).joinAssets({ asset_ids: [asset.id, asset.id] });
   expect(joined.status, joined.text).toBe(201);
   await untilReady(platform, joined.body.id);
   expect(await renditionsOf(joined.body.id)).toEqual(EXPECTED);
@@ -138,7 +138,7 @@ nightly("joins and instant clips keep it", async () => {
   expect(master.match(/VIDEO-RANGE=PQ/g)).toHaveLength(8);
   await playsWithoutErrors(joined.body, 2 * SECONDS);
   const body = { start_seconds: 4, end_seconds: 8 };
-  const clip = await platform.call("POST", `/api/v1/assets/${asset.id}/clips`, { key, body });
+  const clip = await platform.as(key).createClip(asset.id, body);
   expect(clip.status, clip.text).toBe(201);
   expect(await renditionsOf(clip.body.id)).toEqual(EXPECTED);
   await playsWithoutErrors(clip.body, 4);
@@ -146,26 +146,21 @@ nightly("joins and instant clips keep it", async () => {
 
 nightly("it becomes SDR with another profile, which cannot be joined with it, and HDR again", async () => {
   const { key, admin } = platform;
-  const { body: profile } = await platform.call("GET", "/api/v1/encoding_profiles/cinema", { admin });
+  const { body: profile } = await platform.as({ admin }).getEncodingProfile("cinema");
   const { tenant_id: _, created_at: __, updated_at: ___, built_in: ____, ...fields } = profile;
   const other = { ...fields, name: "flat", hdr: "tone_map" };
-  const created = await platform.call("POST", "/api/v1/encoding_profiles", { admin, body: other });
+  const created = await platform.as({ admin }).createEncodingProfile(other);
   expect(created.status, created.text).toBe(201);
-  const { body: clip } = await platform.call("POST", `/api/v1/assets/${asset.id}/clips`, {
-    key,
-    body: { start_seconds: 0, end_seconds: 8 },
-  });
+  const { body: clip } = await platform.as(key).createClip(asset.id, { start_seconds: 0, end_seconds: 8 });
   for (const [name, hdr] of [
     ["flat", null],
     ["cinema", "hdr10"],
   ] as const) {
-    const path = `/api/v1/assets/${asset.id}/reencode`;
-    const { body: job } = await platform.call("POST", path, { key, body: { encoding_profile: name } });
-    const statusOf = async () =>
-      (await platform.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key })).body.status;
+    const { body: job } = await platform.as(key).reencodeAsset(asset.id, { encoding_profile: name });
+    const statusOf = async () => (await platform.as(key).getJob(job.id)).body.status;
     await expect.poll(statusOf, { timeout: 100_000 }).toBe("completed");
     expect((await renditionsOf(asset.id)).map(([, one]) => one)).toEqual([null, null, ...Array(4).fill(hdr)]);
-    const join = await platform.call("POST", "/api/v1/assets/join", { key, body: { asset_ids: [asset.id, clip.id] } });
+    const join = await platform.as(key).joinAssets({ asset_ids: [asset.id, clip.id] });
     if (hdr === null) expectError(join, 422, "encodings_differ");
     else expect(join.status, join.text).toBe(201);
   }

@@ -41,13 +41,13 @@ afterAll(async () => {
 
 /** An asset as soon as it is ready. */
 async function published() {
-  const { key, call } = platform;
+  const { key, as } = platform;
   const fields = { bytes: clip, early_playback: true, playback_policy: "public", title: "Instant" };
   const { asset } = await uploaded(platform, key, fields);
   await untilReady(platform, asset.id);
-  const status = async () => (await call("GET", `/api/v1/assets/${asset.id}`, { key })).body.encoding_status;
+  const status = async () => (await as(key).getAsset(asset.id)).body.encoding_status;
   expect(await status()).toBe("partial");
-  const { body } = await call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { body } = await as(key).getPlayback(asset.id);
   /** HEAD waits for nothing. */
   const isEncoded = async (rendition: string, seconds: number) => {
     const list = new URL(`${await folderOf(body.hls_url)}${rendition}/`, body.hls_url);
@@ -173,4 +173,4 @@ async function seekToEnd(page: Page, media: Media): Promise<void> {
   expect(await media.status()).toBe("partial");
 }
 
-const remove = ({ asset }: Media) => platform.call("DELETE", `/api/v1/assets/${asset.id}`, { key: platform.key });
+const remove = ({ asset }: Media) => platform.as(platform.key).deleteAsset(asset.id);

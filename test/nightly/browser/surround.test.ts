@@ -34,7 +34,7 @@ beforeAll(async () => {
     ],
   };
   const { admin } = platform;
-  const created = await platform.call("POST", "/api/v1/encoding_profiles", { admin, body: profile });
+  const created = await platform.as({ admin }).unchecked.createEncodingProfile(profile);
   expect(created.status, created.text).toBe(201);
   expect(created.body.audio).toEqual({ bitrate: 128_000, channels: 6, loudness: "keep" });
   const path = join(emptyFolder(), "source.mov");
@@ -83,7 +83,7 @@ test("the asset lists both renditions, and counts them", async () => {
   // 2.5 times the bitrate.
   expect(bytes.surround / bytes.audio).toBeGreaterThan(1.8);
   expect(storage_bytes).toBeGreaterThan(bytes.surround + bytes.audio);
-  const { body } = await platform.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key: platform.key });
+  const { body } = await platform.as(platform.key).getJob(job.id);
   expect(body).toMatchObject({ status: "completed" });
   expect(await audioOf(asset)).toEqual({
     audio: [2, expect.closeTo(SECONDS, 0)],
@@ -152,7 +152,7 @@ test.each(
 )("an %s clip has both", async (mode, range, seconds) => {
   const { key } = platform;
   const body = { ...range, mode };
-  const made = await platform.call("POST", `/api/v1/assets/${asset.id}/clips`, { key, body });
+  const made = await platform.as(key).createClip(asset.id, body);
   expect(made.status, made.text).toBe(201);
   await untilReady(platform, made.body.id);
   expect(await names(made.body.id)).toEqual(["360p", "180p", "audio", "surround"]);
@@ -167,7 +167,7 @@ test.each(
 
 nightly("a join has both, in groups of their own", async () => {
   const { key } = platform;
-  const made = await platform.call("POST", "/api/v1/assets/join", { key, body: { asset_ids: [asset.id, asset.id] } });
+  const made = await platform.as(key).joinAssets({ asset_ids: [asset.id, asset.id] });
   expect(made.status, made.text).toBe(201);
   await untilReady(platform, made.body.id);
   expect(await names(made.body.id)).toEqual(["360p", "180p", "audio", "surround"]);

@@ -30,9 +30,9 @@ test("the audio at the end of a long video is there before that of its middle, a
   const key = await tenantKey(server);
   const fields = { early_playback: true, playback_policy: "public" };
   const { asset } = await uploaded(server, key, { bytes: readFileSync(clip), ...fields });
-  const shown = async (one: RunningServer) => (await one.call("GET", `/api/v1/assets/${asset.id}`, { key })).body;
+  const shown = async (one: RunningServer) => (await one.as(key).getAsset(asset.id)).body;
   await until("the asset is ready", async () => (await shown(server)).playback_status === "ready", 120_000);
-  const { body: playback } = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { body: playback } = await server.as(key).getPlayback(asset.id);
   const master = await (await fetch(playback.hls_url)).text();
   const [, uri = ""] = /TYPE=AUDIO.*URI="([^"]+)"/.exec(master) ?? [];
   const list = new URL(uri, playback.hls_url);
@@ -48,7 +48,7 @@ test("the audio at the end of a long video is there before that of its middle, a
   await server.ended;
   const again = await startServer(dataDir, { env, args });
   await until("it is encoded", async () => (await shown(again)).encoding_status === "complete", 200_000);
-  const { body: whole } = await again.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { body: whole } = await again.as(key).getPlayback(asset.id);
   expect(await complaints("-i", whole.hls_url, "-map", "0:a", "-f", "null", "-")).toBe("");
   const times = (
     await ffprobe("-select_streams", "a:0", "-show_entries", "packet=pts", "-of", "csv=p=0", whole.hls_url)

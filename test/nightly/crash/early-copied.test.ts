@@ -60,7 +60,7 @@ test("a source that is copied plays before it is complete, and is then that of o
   }
 
   await until("it is complete", async () => (await state()).encoding_status === "complete", 120_000);
-  const { body: complete } = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { body: complete } = await server.as(key).getPlayback(asset.id);
   const last = await urisOf(complete.hls_url);
   const playlistOf = (name: string) => (last[0] as string).replace("/480p/", `/${name}/`);
   for (const name of NAMES) {

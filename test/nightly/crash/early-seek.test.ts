@@ -42,12 +42,11 @@ test("a video plays before it is encoded, its end is encoded on request, and a k
     early_playback: true,
     playback_policy: "public",
   });
-  const assetOn = async (one: RunningServer) =>
-    (await one.call("GET", `/api/v1/assets/${made.asset.id}`, { key })).body;
+  const assetOn = async (one: RunningServer) => (await one.as(key).getAsset(made.asset.id)).body;
   await until("the asset is ready", async () => (await assetOn(server)).playback_status === "ready", 120_000);
   expect(await assetOn(server)).toMatchObject({ encoding_status: "partial", storyboard_path: null });
 
-  const { body: playback } = await server.call("GET", `/api/v1/playback/${made.asset.id}`, { key });
+  const { body: playback } = await server.as(key).getPlayback(made.asset.id);
   const master = await (await fetch(playback.hls_url)).text();
   const playlists = master
     .split("\n")
@@ -70,7 +69,7 @@ test("a video plays before it is encoded, its end is encoded on request, and a k
   expect(await assetOn(again)).toMatchObject({ playback_status: "ready", encoding_status: "partial" });
   await until("it is encoded", async () => (await assetOn(again)).encoding_status === "complete", 300_000);
   expect((await assetOn(again)).storyboard_path).not.toBeNull();
-  const { body: whole } = await again.call("GET", `/api/v1/playback/${made.asset.id}`, { key });
+  const { body: whole } = await again.as(key).getPlayback(made.asset.id);
   expect(await complaints("-i", whole.hls_url, "-map", "0", "-f", "null", "-")).toBe("");
   const counted = ["-count_packets", "-select_streams", "v", "-show_entries", "stream=nb_read_packets"];
   const counts = (await ffprobe(...counted, "-of", "csv=p=0", whole.hls_url)).split("\n").filter(Boolean);

@@ -23,7 +23,7 @@ const untilReady = (server: RunningServer, key: string, id: number) =>
   until(
     `asset ${id} is ready`,
     async () => {
-      const { body } = await server.call("GET", `/api/v1/assets/${id}`, { key });
+      const { body } = await server.as(key).getAsset(id);
       if (body.playback_status === "errored") throw new Error(JSON.stringify(body.error));
       return body.playback_status === "ready";
     },
@@ -48,7 +48,7 @@ test(`kill -9 of the server and its worker among joins, ${ROUNDS} times: each 20
     for (let count = 0; count < 2; count++) {
       const chosen = Array.from({ length: random.whole(2, 20) }, () => random.whole(0, 1));
       const body = { asset_ids: chosen.map((index) => parts[index]) };
-      const made = await server.call("POST", "/api/v1/assets/join", { key, body });
+      const made = await server.as(key).unchecked.joinAssets(body);
       expect(made.status, made.text).toBe(201);
       const frames = chosen.reduce((sum, index) => sum + Math.round((LENGTHS[index] as number) * FPS), 0);
       joins.push({ id: made.body.id, frames });
@@ -66,7 +66,7 @@ test(`kill -9 of the server and its worker among joins, ${ROUNDS} times: each 20
 
   const later = await testApp({}, dataDir);
   for (const { id, frames } of joins) {
-    const { body } = await later.call("GET", `/api/v1/playback/${id}`, { key });
+    const { body } = await later.as(key).getPlayback(id);
     expect(await frameHashes(await downloaded(later, body.hls_url))).toHaveLength(frames);
   }
   later.advance(25 * 3_600_000);

@@ -11,13 +11,13 @@ test("a password reset that was answered is mailed after kill -9, once the mail 
   const env = { VODBOX_SMTP_URL: gone.url, VODBOX_SMTP_FROM: "films@example.com" };
   const server = await startServer(dataDir, { env });
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "T", slug: "t" });
   const email = "ann@example.com";
   const body = { tenant_id: tenant.body.id, email, role: "admin", password: "correct horse" };
-  expect((await server.call("POST", "/api/v1/users", { admin, body })).status).toBe(201);
+  expect((await server.as({ admin }).createTenantUser(body)).status).toBe(201);
   const invite = { tenant_id: tenant.body.id, email: "ed@example.com", role: "editor" };
-  const invited = await server.call("POST", "/api/v1/users/invitations", { admin, body: invite });
-  const asked = await server.call("POST", "/api/v1/password_resets", { body: { email } });
+  const invited = await server.as({ admin }).createInvitation(invite);
+  const asked = await server.as().requestPasswordReset({ email });
   server.child.kill("SIGKILL");
   expect((await server.ended).signal).toBe("SIGKILL");
   expect([invited.status, asked.status]).toEqual([201, 202]);

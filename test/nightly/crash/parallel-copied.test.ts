@@ -55,7 +55,7 @@ test("two workers copy a source in parts; when one is killed, its frames and tim
   await victim.ended;
   const lost = tasksOf(dataDir).filter((task) => task.status === "running" && isTaskOf(victim, task));
   expect(lost.length).toBeGreaterThan(0);
-  const state = async () => (await server.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key })).body;
+  const state = async () => (await server.as(key).getJob(job.id)).body;
   await until("the job is complete", async () => (await state()).status === "completed", 120_000);
   // It was cut: at its own keyframes, because its video is copied.
   expect(await state()).toMatchObject({ uncuttable: null, attempt: 1 });
@@ -63,7 +63,7 @@ test("two workers copy a source in parts; when one is killed, its frames and tim
   const repeated = tasksOf(dataDir).filter(({ failures }) => failures > 0);
   expect(repeated.map(({ id }) => id)).toEqual(lost.map(({ id }) => id));
 
-  const { body } = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { body } = await server.as(key).getPlayback(asset.id);
   const master = new URL(body.hls_url);
   const playlists = [...(await (await fetch(master)).text()).matchAll(/^[^#\n].*|URI="([^"]*\/playlist[^"]*)"/gm)]
     .map(([line, uri]) => new URL(uri ?? line, master).href)

@@ -64,7 +64,7 @@ async function encodeWith(fault: Fault): Promise<void> {
   const before = tasksOf(dataDir);
   const running = before.filter(({ status }) => status === "running");
   const after = await fault.strike({ server, workers, env });
-  const job = () => after.call("GET", `/api/v1/transcoding_jobs/${made.job.id}`, { key: made.key });
+  const job = () => after.as(made.key).getJob(made.job.id);
   await until("the job is complete", async () => (await job()).body.status === "completed", 240_000);
 
   const tasks = tasksOf(dataDir);
@@ -80,7 +80,7 @@ async function encodeWith(fault: Fault): Promise<void> {
   expect(repeated.filter((id) => !allowed.includes(id))).toEqual([]);
   if (fault.repeats === "first worker's") expect(repeated.length).toBeLessThanOrEqual(2);
 
-  const { body } = await after.call("GET", `/api/v1/playback/${made.asset.id}`, { key: made.key });
+  const { body } = await after.as(made.key).getPlayback(made.asset.id);
   expect(await complaints("-http_persistent", "0", "-i", body.hls_url, "-map", "0", "-f", "null", "-")).toBe("");
   const counted = ["-count_packets", "-select_streams", "v", "-show_entries", "stream=nb_read_packets"];
   const counts = (await ffprobe(...counted, "-of", "csv=p=0", body.hls_url)).split("\n").filter(Boolean);

@@ -9,11 +9,11 @@ const quantile = (sorted: number[], share: number) => sorted[Math.ceil(sorted.le
 async function whileImporting(title: string) {
   const { dataDir, importer, other } = await prepared();
   const server = await startServer(dataDir, { env });
-  const [asset] = (await server.call("GET", "/api/v1/assets?limit=1", { key: other.key })).body;
+  const [asset] = (await server.as(other.key).listAssets({ limit: 1 })).body;
   const patch = async (name: string) => {
     const from = performance.now();
     const body = { video_asset: { title: name } };
-    const { status } = await server.call("PATCH", `/api/v1/assets/${asset.id}`, { key: other.key, body });
+    const { status } = await server.as(other.key).updateAsset(asset.id, body);
     expect(status).toBe(200);
     return performance.now() - from;
   };
@@ -35,7 +35,7 @@ async function whileImporting(title: string) {
   expect(body.applied).toHaveLength(ROWS);
   expect(body.applied.at(-1)).toMatchObject({ row: ROWS + 1, changed: ["title", "tags"] });
   const q = encodeURIComponent(`${title} ${ROWS}`);
-  const found = await server.call("GET", `/api/v1/assets?q=${q}`, { key: importer.key });
+  const found = await server.as(importer.key).listAssets({ q });
   expect(found.body).toMatchObject([{ title: `${title} ${ROWS}`, tags: { take: String((ROWS - 1) % 9) } }]);
   server.child.kill("SIGKILL");
   times.sort((a, b) => a - b);

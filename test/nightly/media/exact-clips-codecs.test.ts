@@ -37,7 +37,7 @@ beforeAll(async () => {
   app = await testApp({ parallel: "off", rate_limit_uploads: "10000/60", rate_limit_pictures: "10000/60" });
   key = await app.key((await app.tenant()).id);
   for (const profile of [PROFILE, { ...PROFILE, name: "hdr", hdr: "keep" }])
-    expect((await app.call("POST", "/api/v1/encoding_profiles", { key, body: profile })).status).toBe(201);
+    expect((await app.as(key).createEncodingProfile(profile)).status).toBe(201);
   const film = [...picture("320x180", String(FPS), SECONDS), ...sound(SECONDS)];
   const hdr10 = `log-level=error:repeat-headers=1:hdr10=1:master-display=${DISPLAY}:max-cll=${LIGHT}`;
   const tenBit = ["-c:v", "libx265", "-preset", "ultrafast", "-pix_fmt", "yuv420p10le", "-x265-params", hdr10];
@@ -63,8 +63,8 @@ async function encoded(encoding_profile: string, args: readonly string[]): Promi
   return asset.id;
 }
 
-const playback = async (id: number) => (await app.call("GET", `/api/v1/playback/${id}`, { key })).body;
-const shown = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const playback = async (id: number) => (await app.as(key).getPlayback(id)).body;
+const shown = async (id: number) => (await app.as(key).getAsset(id)).body;
 const files = async (id: number) => downloaded(app, (await playback(id)).hls_url);
 /** By playlist of a parent. */
 const parentHashes = new Map<string, Promise<string[]>>();
@@ -163,8 +163,7 @@ describe("an exact clip of SDR in H.264, HEVC and AV1", () => {
 
   nightly("is encoded as its parent was, although the profile has changed, and shares all other segments", async () => {
     const change = { codecs: ["h264"], ladder: [{ height: 180, max_bitrate: 2_000_000 }] };
-    const path = "/api/v1/encoding_profiles/modern";
-    expect((await app.call("PATCH", path, { key, body: change })).status).toBe(200);
+    expect((await app.as(key).updateEncodingProfile("modern", change)).status).toBe(200);
     // A clip of an instant clip, which has no job.
     const { body: instant } = await createClip(app, key, parents.sdr, { start_seconds: 0, end_seconds: SECONDS });
     const clip = await cut(instant.id, 2.52, 9.4);
@@ -173,7 +172,7 @@ describe("an exact clip of SDR in H.264, HEVC and AV1", () => {
     const own = await files(clip);
     const whole = wholes.sdr;
     for (const name of NAMES) await expectFrames(playlistOf(own, name), playlistOf(whole, name), [63, 235]);
-    expect((await app.call("PATCH", path, { key, body: PROFILE })).status).toBe(200);
+    expect((await app.as(key).updateEncodingProfile("modern", PROFILE)).status).toBe(200);
   });
 
   nightly("has the configuration of its parent also without a position of chroma, which decoders add", async () => {
@@ -188,11 +187,11 @@ describe("an exact clip of SDR in H.264, HEVC and AV1", () => {
   nightly("can be clipped again, joined and trimmed", async () => {
     const outer = await cut(parents.sdr, 1.2, 9.48);
     const inner = await cut(outer, 0.4, 7.6);
-    const joined = await app.call("POST", "/api/v1/assets/join", { key, body: { asset_ids: [inner, parents.sdr] } });
+    const joined = await app.as(key).joinAssets({ asset_ids: [inner, parents.sdr] });
     expect(joined.status, joined.text).toBe(201);
     expect(await workOnce(app)).toBe("completed");
     const body = { start_seconds: 0.4, end_seconds: 8, mode: "exact" };
-    expect((await app.call("POST", `/api/v1/assets/${outer}/trim`, { key, body })).status).toBe(202);
+    expect((await app.as(key).trimAsset(outer, body)).status).toBe(202);
     expect(await workOnce(app)).toBe("completed");
     const whole = wholes.sdr;
     const clipped = await files(inner);
@@ -226,7 +225,7 @@ describe("an exact clip of SDR in H.264, HEVC and AV1", () => {
     expect(error.message).toMatch(/av1 has another decoder configuration/);
     await objects.delete(initKey);
     await objects.put(initKey, init);
-    expect((await app.call("POST", `/api/v1/assets/${clip}/retry`, { key })).status).toBe(200);
+    expect((await app.as(key).retryAsset(clip)).status).toBe(200);
     expect(await workOnce(app)).toBe("completed");
     expect(await shown(clip)).toMatchObject({ playback_status: "ready", error: null });
   });

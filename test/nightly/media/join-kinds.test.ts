@@ -25,10 +25,10 @@ beforeAll(async () => {
 const PACKET = 1024 / 48_000;
 const HOUR = 3600;
 
-const playback = async (id: number) => (await app.call("GET", `/api/v1/playback/${id}`, { key })).body;
-const shown = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const playback = async (id: number) => (await app.as(key).getPlayback(id)).body;
+const shown = async (id: number) => (await app.as(key).getAsset(id)).body;
 const text = async (url: string) => (await app.opened.server.fetch(new Request(url))).text();
-const join = (...asset_ids: number[]) => app.call("POST", "/api/v1/assets/join", { key, body: { asset_ids } });
+const join = (...asset_ids: number[]) => app.as(key).joinAssets({ asset_ids });
 const copyOf = async (id: number) => downloaded(app, (await playback(id)).hls_url);
 
 async function joined(...ids: number[]) {

@@ -38,10 +38,10 @@ async function published(upload: RunningServer, other: RunningServer) {
   const key = await tenantKey(upload);
   const fields = { early_playback: true, playback_policy: "public" };
   const { asset } = await uploaded(upload, key, { bytes: readFileSync(clip), ...fields });
-  const seen = async () => (await other.call("GET", `/api/v1/assets/${asset.id}`, { key })).body;
+  const seen = async () => (await other.as(key).getAsset(asset.id)).body;
   await until("the asset is ready", async () => (await seen()).playback_status === "ready", 120_000);
   expect((await seen()).encoding_status).toBe("partial");
-  const { body } = await other.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { body } = await other.as(key).getPlayback(asset.id);
   const master = await (await fetch(body.hls_url)).text();
   const [, media = ""] = /^(?!#)(\S+\/)360p\//m.exec(master) ?? [];
   const at = (server: RunningServer, path: string) => server.base + new URL(media + path, body.hls_url).pathname;

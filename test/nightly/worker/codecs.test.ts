@@ -31,18 +31,18 @@ async function encodedBy(early_playback: boolean, { source = clip, encoding_prof
     env: { VODBOX_CHUNK_SECONDS: "8", VODBOX_RATE_LIMIT_UPLOADS: "100000/60" },
   });
   const profile = { name: "modern", codecs: ["h264", "hevc", "av1"], ladder: [180, 120].map(rung) };
-  const created = await server.call("POST", "/api/v1/encoding_profiles", { admin: server.admin, body: profile });
+  const created = await server.as({ admin: server.admin }).createEncodingProfile(profile);
   expect(created.status, created.text).toBe(201);
   const workers = [startWorker(server, emptyFolder()), startWorker(server, emptyFolder())];
   await untilWaiting(server, workers.length);
   const fields = { encoding_profile, playback_policy: "public", early_playback };
   const made = await uploadClip(server, source, "t", fields);
-  const asset = async () => (await server.call("GET", `/api/v1/assets/${made.asset.id}`, { key: made.key })).body;
-  const playback = async () => (await server.call("GET", `/api/v1/playback/${made.asset.id}`, { key: made.key })).body;
+  const asset = async () => (await server.as(made.key).getAsset(made.asset.id)).body;
+  const playback = async () => (await server.as(made.key).getPlayback(made.asset.id)).body;
   /** When all is encoded: the asset has all renditions, complete and without a fault, and no frame more or less. */
   const expectComplete = async () => {
     await until("all is encoded", async () => (await asset()).encoding_status === "complete", 200_000);
-    const { body: job } = await server.call("GET", `/api/v1/transcoding_jobs/${made.job.id}`, { key: made.key });
+    const { body: job } = await server.as(made.key).getJob(made.job.id);
     expect(job).toMatchObject({ status: "completed", attempt: 1, uncuttable: null });
     const tasks = tasksOf(server.dataDir);
     expect(tasks.every(({ status, failures }) => status === "completed" && failures === 0)).toBe(true);

@@ -32,12 +32,11 @@ test("a job that needs AV1 fails with that reason, doctor reports it, and a work
   expect(found).toMatchObject({ ok: true, detail: expect.stringMatching(/cannot encode av1, for lack of libsvtav1/) });
 
   const profile = { name: "modern", codecs: ["h264", "av1"], ladder: [{ height: 120, max_bitrate: 300_000 }] };
-  const created = await server.call("POST", "/api/v1/encoding_profiles", { admin: server.admin, body: profile });
+  const created = await server.as({ admin: server.admin }).createEncodingProfile(profile);
   expect(created.status, created.text).toBe(201);
   const cannot = startWorker(server, emptyFolder(), { env });
   const made = await uploadClip(server, clip, "t", { encoding_profile: "modern" });
-  const job = async () =>
-    (await server.call("GET", `/api/v1/transcoding_jobs/${made.job.id}`, { admin: server.admin })).body;
+  const job = async () => (await server.as({ admin: server.admin }).getJob(made.job.id)).body;
   await until("the job has failed", async () => (await job()).status === "failed", 120_000);
   expect((await job()).error).toMatchObject({
     code: "encode_failed",
@@ -47,9 +46,9 @@ test("a job that needs AV1 fails with that reason, doctor reports it, and a work
   await cannot.ended;
 
   startWorker(server, emptyFolder(), { env: { VODBOX_FFMPEG: binaries.ffmpeg } });
-  const retried = await server.call("POST", `/api/v1/transcoding_jobs/${made.job.id}/retry`, { admin: server.admin });
+  const retried = await server.as({ admin: server.admin }).retryJob(made.job.id);
   expect(retried.status, retried.text).toBeLessThan(300);
   await until("the job is complete", async () => (await job()).status === "completed", 120_000);
-  const { body: asset } = await server.call("GET", `/api/v1/assets/${made.asset.id}`, { key: made.key });
+  const { body: asset } = await server.as(made.key).getAsset(made.asset.id);
   expect(asset.renditions.map(({ name }: { name: string }) => name)).toContain("120p-av1");
 });

@@ -27,23 +27,22 @@ test.each(rows([[false], [true]], 1))(
   async (early_playback) => {
     const server = await startServer(emptyFolder(), { args: ["--workers", "0"] });
     const profile = { name: "titles", per_title: true, ladder: [270, 180, 120].map(rung) };
-    const created = await server.call("POST", "/api/v1/encoding_profiles", { admin: server.admin, body: profile });
+    const created = await server.as({ admin: server.admin }).createEncodingProfile(profile);
     expect(created.status).toBe(201);
     const proxy = await countingProxy(server.base);
     const remote = { ...server, base: proxy.base } as RunningServer;
     const workers = [startWorker(remote, emptyFolder()), startWorker(remote, emptyFolder())];
     const made = await uploadClip(server, clip, "t", { encoding_profile: "titles", early_playback });
-    const job = async () =>
-      (await server.call("GET", `/api/v1/transcoding_jobs/${made.job.id}`, { key: made.key })).body;
+    const job = async () => (await server.as(made.key).getJob(made.job.id)).body;
     await until("the job is complete", async () => (await job()).status === "completed", 200_000);
     expect(await job()).toMatchObject({ attempt: 1, uncuttable: null, profile: "titles" });
-    const { body: asset } = await server.call("GET", `/api/v1/assets/${made.asset.id}`, { key: made.key });
+    const { body: asset } = await server.as(made.key).getAsset(made.asset.id);
     const video = asset.renditions.filter(({ width }: { width: number | null }) => width !== null);
     const scores = video.map(({ score }: { score: number }) => score);
     expect(video.length).toBeGreaterThan(1);
     expect(scores).toEqual(scores.toSorted((a: number, b: number) => b - a));
     expect(scores.every((score: number) => score > 0 && score < 100)).toBe(true);
-    const { body: playback } = await server.call("GET", `/api/v1/playback/${asset.id}`, { key: made.key });
+    const { body: playback } = await server.as(made.key).getPlayback(asset.id);
     expect(playback.renditions.map(({ score }: { score: number }) => score)).toEqual(scores);
     expect(await complaints("-i", playback.hls_url, "-map", "0", "-f", "null", "-")).toBe("");
     // The samples are read in parts too, by one worker.

@@ -34,7 +34,7 @@ test("a worker ends a long chunk for a segment that a viewer waits for, and ever
       ({ kind, status, first_frame }) => kind === "chunk" && status === "running" && (first_frame ?? 0) >= FIRST_FRAME,
     ),
   );
-  const { body: playback } = await server.call("GET", `/api/v1/playback/${made.asset.id}`, { key: made.key });
+  const { body: playback } = await server.as(made.key).getPlayback(made.asset.id);
   // On a slow machine it has the smallest rendition only.
   const [rendition] = JSON.parse(chunk.renditions ?? '["480p"]');
   const segment = new URL(`1-1/${rendition}/00015.m4s`, playback.hls_url);
@@ -45,7 +45,7 @@ test("a worker ends a long chunk for a segment that a viewer waits for, and ever
   expect(after?.segments).toBeGreaterThan(0);
   expect(after?.segments).toBeLessThan(12);
 
-  const asset = async () => (await server.call("GET", `/api/v1/assets/${made.asset.id}`, { key: made.key })).body;
+  const asset = async () => (await server.as(made.key).getAsset(made.asset.id)).body;
   await until("all is encoded", async () => (await asset()).encoding_status === "complete", 120_000);
   expect(tasksOf(server.dataDir).every(({ status, failures }) => status === "completed" && failures === 0)).toBe(true);
   expect(await complaints("-i", playback.hls_url, "-map", "0", "-f", "null", "-")).toBe("");

@@ -55,7 +55,7 @@ export async function startAssetPages(): Promise<AssetPages> {
   const assetId = await newAsset("Holiday film");
   const newClip = async (title: string) => {
     const body = { title, start_seconds: 0, end_seconds: 8, mode: "instant" };
-    const made = await platform.call("POST", `/api/v1/assets/${assetId}/clips`, { key, body });
+    const made = await platform.as(key).createClip(assetId, body);
     expect(made.status, made.text).toBe(201);
     return made.body.id as number;
   };

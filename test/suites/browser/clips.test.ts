@@ -67,8 +67,7 @@ function withKeyframesEvery(seconds: number): Buffer {
 }
 
 async function clip(start_seconds: number, end_seconds: number): Promise<{ id: number; external_id: string }> {
-  const path = `/api/v1/assets/${asset.id}/clips`;
-  const made = await platform.call("POST", path, { key: platform.key, body: { start_seconds, end_seconds } });
+  const made = await platform.as(platform.key).createClip(asset.id, { start_seconds, end_seconds });
   expect(made.status, made.text).toBe(201);
   return made.body;
 }
@@ -94,11 +93,11 @@ test.each(
 });
 
 nightly("and one of a copied source, whose segments of video and audio begin at different times", async () => {
-  const { key, call } = platform;
+  const { key, as } = platform;
   const copied = (await uploaded(platform, key, { bytes: withKeyframesEvery(2.6), playback_policy: "public" })).asset;
   await untilReady(platform, copied.id);
   const body = { start_seconds: 6, end_seconds: 10 };
-  const clip = (await call("POST", `/api/v1/assets/${copied.id}/clips`, { key, body })).body;
+  const clip = (await as(key).createClip(copied.id, body)).body;
   // Keyframes at 0, 2.6, 5.2, 7.8 and 10.4 s; audio is cut at 4, 8 and 12 s.
   expect(clip.duration_seconds).toBeCloseTo(5.2, 1);
   for (const one of await players.playAt(`${platform.base}/media/${clip.external_id}`)) {
@@ -123,8 +122,7 @@ test.each(
   ),
 )("hls.js, dash.js and Shaka play an exact clip %s to its end", async (_, start_seconds, end_seconds) => {
   const body = { start_seconds, end_seconds, mode: "exact" };
-  const path = `/api/v1/assets/${asset.id}/clips`;
-  const made = await platform.call("POST", path, { key: platform.key, body });
+  const made = await platform.as(platform.key).createClip(asset.id, body);
   expect(made.status, made.text).toBe(201);
   await untilReady(platform, made.body.id);
   const seconds = end_seconds - start_seconds;
@@ -138,11 +136,11 @@ test.each(
 });
 
 nightly("hls.js, dash.js and Shaka play an exact clip of a copied source to its end", async () => {
-  const { key, call } = platform;
+  const { key, as } = platform;
   const copied = (await uploaded(platform, key, { bytes: withKeyframesEvery(2.6), playback_policy: "public" })).asset;
   await untilReady(platform, copied.id);
   const body = { start_seconds: 6.4, end_seconds: 14.2, mode: "exact" };
-  const clip = (await call("POST", `/api/v1/assets/${copied.id}/clips`, { key, body })).body;
+  const clip = (await as(key).createClip(copied.id, body)).body;
   await untilReady(platform, clip.id);
   for (const one of await players.playAt(`${platform.base}/media/${clip.external_id}`)) {
     expect(one, JSON.stringify(one)).toMatchObject({ error: null, size: "640x360" });

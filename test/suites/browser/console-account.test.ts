@@ -25,10 +25,10 @@ afterAll(async () => {
 /** A new admin of the tenant. */
 async function person(name: string) {
   const { admin } = platform;
-  const [tenant] = (await platform.call("GET", "/api/v1/tenants", { admin })).body;
+  const [tenant] = (await platform.as({ admin }).listTenants()).body;
   const credentials = { email: `${name}@example.com`, password: PASSWORD };
   const body = { ...credentials, tenant_id: tenant.id, role: "admin" };
-  expect((await platform.call("POST", "/api/v1/users", { admin, body })).status).toBe(201);
+  expect((await platform.as({ admin }).createTenantUser(body)).status).toBe(201);
   return credentials;
 }
 

@@ -47,9 +47,8 @@ async function views(): Promise<void> {
           event("rebufferend", 4.5),
           event("ended", 8, { watched_seconds: 4 }),
         ];
-    const sent = await platform.call("POST", "/api/v1/playback_events", {
-      headers: { "user-agent": isPhone ? PHONE : DESKTOP },
-      body: { events: [event("play", 0), event("playing", 0.3, { startup_ms: 300 + view * 50 }), ...rest] },
+    const sent = await platform.as({ headers: { "user-agent": isPhone ? PHONE : DESKTOP } }).recordPlaybackEvents({
+      events: [event("play", 0), event("playing", 0.3, { startup_ms: 300 + view * 50 }), ...rest],
     });
     expect(sent.status).toBe(202);
   }
@@ -235,7 +234,7 @@ nightly("the operator chooses a tenant, and a phone and the dark theme show the 
 
 test("who watches now is shown, and what is stored of a viewer is erased", async () => {
   const event = { asset_id: asset, session_id: "now", viewer_id: "ann", event: "heartbeat" };
-  await platform.call("POST", "/api/v1/playback_events", { body: event });
+  await platform.as().recordPlaybackEvents(event);
   const seen = await open();
   const { page } = seen;
   await link(page, "Analytics").click();

@@ -110,10 +110,9 @@ describe("the overview", () => {
   });
 
   test("shows no control that the session may not use", async () => {
-    const [tenant] = (await pages.platform.call("GET", "/api/v1/tenants", { admin: pages.platform.admin })).body;
+    const [tenant] = (await pages.platform.as({ admin: pages.platform.admin }).listTenants()).body;
     const body = { tenant_id: tenant.id, scopes: ["assets:read", "playback:read"] };
-    const { token } = (await pages.platform.call("POST", "/api/v1/api_keys", { admin: pages.platform.admin, body }))
-      .body;
+    const { token } = (await pages.platform.as({ admin: pages.platform.admin }).createApiKey(body)).body;
     await subtitled(pages.platform, pages.platform.key, assetId, { language: "fr", label: "Français" }, VTT);
     const seen = await pages.open({ token });
     const { page } = seen;
@@ -131,10 +130,10 @@ describe("the overview", () => {
 });
 
 test("another tenant's video does not exist", async () => {
-  const { admin, base, call } = pages.platform;
-  const other = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Other", slug: "other" } });
+  const { admin, base, as } = pages.platform;
+  const other = await as({ admin }).createTenant({ name: "Other", slug: "other" });
   const body = { tenant_id: other.body.id, scopes: ["assets:read", "assets:write", "playback:read"] };
-  const { token } = (await call("POST", "/api/v1/api_keys", { admin, body })).body;
+  const { token } = (await as({ admin }).createApiKey(body)).body;
   const { page } = await signedIn(pages.browser, base, token);
   await page.goto(`${base}/console/assets/${assetId}?tab=history`);
   await page.getByRole("alert").getByText("No such asset.").waitFor();
@@ -281,13 +280,12 @@ test("the poster is a frame of the video, the current one, or an image, and can 
 });
 
 test("tags are set, changed and removed, the collection is chosen, and duplicates are linked", async () => {
-  const { id: tenant_id } = (await pages.platform.call("GET", "/api/v1/tenants", { admin: pages.platform.admin }))
-    .body[0];
+  const { id: tenant_id } = (await pages.platform.as({ admin: pages.platform.admin }).listTenants()).body[0];
   const create = async (name: string, parent_id?: number) =>
     (
-      await pages.platform.call("POST", "/api/v1/collections", {
-        key: pages.platform.key,
-        body: { tenant_id, collection: { name, slug: name.toLowerCase(), ...(parent_id && { parent_id }) } },
+      await pages.platform.as(pages.platform.key).createCollection({
+        tenant_id,
+        collection: { name, slug: name.toLowerCase(), ...(parent_id && { parent_id }) },
       })
     ).body.id;
   const inner = await create("Sylt", await create("Travel"));
@@ -322,12 +320,8 @@ test("tags are set, changed and removed, the collection is chosen, and duplicate
 
 nightly("the history has jobs and webhook deliveries, newest first, and grows by itself", async () => {
   const target = await receiver();
-  const { id: tenant_id } = (await pages.platform.call("GET", "/api/v1/tenants", { admin: pages.platform.admin }))
-    .body[0];
-  const hook = await pages.platform.call("POST", "/api/v1/webhooks", {
-    admin: pages.platform.admin,
-    body: { tenant_id, url: target.url },
-  });
+  const { id: tenant_id } = (await pages.platform.as({ admin: pages.platform.admin }).listTenants()).body[0];
+  const hook = await pages.platform.as({ admin: pages.platform.admin }).createWebhook({ tenant_id, url: target.url });
   const id = await pages.newAsset("Observed");
   const seen = await pages.open({ id, tab: "history" });
   const { page } = seen;
@@ -340,7 +334,7 @@ nightly("the history has jobs and webhook deliveries, newest first, and grows by
   expect(at(/video\.asset\.ready/)).toBeLessThan(at(/Encoding \d/));
   await api("PUT", `${id}/tracks`, { kind: "scene", cues: [] });
   await entries.filter({ hasText: "video.track.ready" }).waitFor();
-  await pages.platform.call("DELETE", `/api/v1/webhooks/${hook.body.id}`, { admin: pages.platform.admin });
+  await pages.platform.as({ admin: pages.platform.admin }).deleteWebhook(hook.body.id);
   expect(faultsOf(seen)).toEqual([]);
 });
 

@@ -25,9 +25,9 @@ beforeAll(async () => {
   const data = join(folder, "data");
   const first = await startServer(data);
   const { admin } = first;
-  tenant = (await first.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Many", slug: "many" } })).body.id;
+  tenant = (await first.as({ admin }).createTenant({ name: "Many", slug: "many" })).body.id;
   const body = { tenant_id: tenant, scopes: ["assets:read", "assets:write", "playback:read"] };
-  key = (await first.call("POST", "/api/v1/api_keys", { admin, body })).body.token;
+  key = (await first.as({ admin }).createApiKey(body)).body.token;
   first.child.kill("SIGTERM");
   await first.ended;
   await insertAssets(data, tenant, COUNT);

@@ -18,10 +18,10 @@ type Server = RunningServer & { key: string };
 /** A server without a worker of its own: the tests are its workers. */
 async function withoutWorkers(): Promise<Server> {
   const server = await startServer(`${emptyFolder()}/data`);
-  const { admin, call } = server;
-  const tenant = (await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } })).body.id;
+  const { admin, as } = server;
+  const tenant = (await as({ admin }).createTenant({ name: "T", slug: "t" })).body.id;
   const scopes = ["assets:read", "assets:write"];
-  const key = (await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant, scopes } })).body.token;
+  const key = (await as({ admin }).createApiKey({ tenant_id: tenant, scopes })).body.token;
   return { ...server, key };
 }
 
@@ -43,7 +43,7 @@ test("the queue follows a job: waiting, progress, log, failure, retry, priority"
   await button(page, "Details").click();
   await page.getByLabel("Priority").selectOption("100");
   await page.getByText("Saved").waitFor();
-  expect((await server.call("GET", `/api/v1/transcoding_jobs/${id}`, { admin: server.admin })).body.priority).toBe(100);
+  expect((await server.as({ admin: server.admin }).getJob(id)).body.priority).toBe(100);
   await button(page, "Close").click();
 
   const { body: contract } = await next(server, undefined, { worker_id: "encoder-7", version: "9.9" });

@@ -11,7 +11,7 @@ let browser: Browser;
 let tenantId: number;
 beforeAll(async () => {
   [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
-  tenantId = (await platform.call("GET", "/api/v1/tenants", { admin: platform.admin })).body[0].id;
+  tenantId = (await platform.as({ admin: platform.admin }).listTenants()).body[0].id;
 });
 afterAll(async () => {
   await platform?.close();
@@ -43,14 +43,14 @@ async function create(page: Page, name: string): Promise<void> {
   await node(page, name).waitFor();
 }
 async function upload(title: string): Promise<number> {
-  const { call, key, clip } = platform;
+  const { as, key, clip } = platform;
   const body = { filename: `${title}.mp4`, bytes_expected: clip.length, title };
-  const started = (await call("POST", "/api/v1/uploads/initiate", { key, body })).body;
+  const started = (await as(key).initiateUpload(body)).body;
   await fetch(started.upload_url, { method: "PUT", headers: started.upload_headers, body: new Uint8Array(clip) });
-  await call("POST", `/api/v1/uploads/${started.id}/complete`, { key, body: { bytes_received: clip.length } });
+  await as(key).completeUpload(started.id, { bytes_received: clip.length });
   return started.asset_id;
 }
-const collections = async () => (await platform.call("GET", "/api/v1/collections", { key: platform.key })).body;
+const collections = async () => (await platform.as(platform.key).listCollections()).body;
 
 test("collections are created, nested, renamed, moved and deleted, by keyboard too", async () => {
   const seen = await open();
@@ -157,34 +157,24 @@ test("a new video appears by itself, shows its frames under the pointer, and is 
   await page.getByText("1 of 1 changed.").waitFor();
   await node(page, "Dropped 1").click();
   await page.getByText("1 video", { exact: true }).waitFor();
-  const [collection] = (await collections()).filter((one: any) => one.name === "Dropped");
-  expect((await platform.call("GET", `/api/v1/assets/${id}`, { key: platform.key })).body.collection_id).toBe(
-    collection.id,
-  );
+  const [collection] = (await collections()).filter((one) => one.name === "Dropped");
+  expect((await platform.as(platform.key).getAsset(id)).body.collection_id).toBe(collection?.id);
   expect(faultsOf(seen)).toEqual([]);
 });
 
 nightly("ten thousand collections stay usable", async () => {
-  const { call, key, base } = platform;
-  const root = (
-    await call("POST", "/api/v1/collections", {
-      key,
-      body: { tenant_id: tenantId, collection: { name: "Deep", slug: "deep" } },
-    })
-  ).body.id;
-  const other = (
-    await call("POST", "/api/v1/admin/tenants", { admin: platform.admin, body: { name: "Big", slug: "big" } })
-  ).body;
+  const { as, key, base } = platform;
+  const root = (await as(key).createCollection({ tenant_id: tenantId, collection: { name: "Deep", slug: "deep" } }))
+    .body.id;
+  const other = (await as({ admin: platform.admin }).createTenant({ name: "Big", slug: "big" })).body;
   const scopes = ["assets:read", "assets:write"];
-  const { token } = (
-    await call("POST", "/api/v1/api_keys", { admin: platform.admin, body: { tenant_id: other.id, scopes } })
-  ).body;
+  const { token } = (await as({ admin: platform.admin }).createApiKey({ tenant_id: other.id, scopes })).body;
   for (let from = 0; from < 10_000; from += 250)
     await Promise.all(
       Array.from({ length: 250 }, (_, index) => from + index).map((number) =>
-        call("POST", "/api/v1/collections", {
-          key: token,
-          body: { tenant_id: other.id, collection: { name: `Collection ${number}`, slug: `c-${number}` } },
+        as(token).createCollection({
+          tenant_id: other.id,
+          collection: { name: `Collection ${number}`, slug: `c-${number}` },
         }),
       ),
     );
@@ -205,18 +195,18 @@ nightly("ten thousand collections stay usable", async () => {
   expect(await page.getByRole("treeitem").count()).toBeLessThan(60);
   // Nothing of the other tenant.
   expect(await node(page, "Deep").count()).toBe(0);
-  await platform.call("DELETE", `/api/v1/collections/${root}`, { key });
+  await platform.as(key).deleteCollection(root);
 });
 
 test("many changes at once cause few requests, and back leads to where the list was", async () => {
-  const { call, admin, base } = platform;
-  const tenant = (await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Busy", slug: "busy" } })).body;
+  const { as, admin, base } = platform;
+  const tenant = (await as({ admin }).createTenant({ name: "Busy", slug: "busy" })).body;
   const body = { tenant_id: tenant.id, scopes: ["assets:read", "assets:write"] };
-  const { token } = (await call("POST", "/api/v1/api_keys", { admin, body })).body;
+  const { token } = (await as({ admin }).createApiKey(body)).body;
   const ids: number[] = [];
   for (let index = 0; index < 80; index++) {
     const file = { filename: `${index}.mp4`, bytes_expected: 1, title: `Clip ${index}` };
-    ids.push((await call("POST", "/api/v1/uploads/initiate", { key: token, body: file })).body.asset_id);
+    ids.push((await as(token).initiateUpload(file)).body.asset_id);
   }
   const seen = await signedIn(browser, base, token);
   const { page } = seen;
@@ -236,15 +226,15 @@ test("many changes at once cause few requests, and back leads to where the list 
 
   const counted = () => seen.requests.filter(({ pathname }) => pathname.endsWith("/assets/pages")).length;
   const before = counted();
-  await Promise.all(ids.slice(0, 50).map((id) => call("DELETE", `/api/v1/assets/${id}`, { key: token })));
+  await Promise.all(ids.slice(0, 50).map((id) => as(token).deleteAsset(id)));
   await page.getByText("30 videos").waitFor();
   expect(counted() - before).toBeLessThanOrEqual(3);
 });
 
 test("a session that may only read has no controls to change anything", async () => {
-  const { call, admin, base } = platform;
+  const { as, admin, base } = platform;
   const body = { tenant_id: tenantId, scopes: ["assets:read"] };
-  const { token } = (await call("POST", "/api/v1/api_keys", { admin, body })).body;
+  const { token } = (await as({ admin }).createApiKey(body)).body;
   const { page } = await signedIn(browser, base, token);
   await link(page, "Uploads").click();
   await page.getByText("This session may not upload.").waitFor();

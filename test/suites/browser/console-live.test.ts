@@ -21,7 +21,7 @@ test("a channel shows that it is live, what the encoder sends, and what to chang
   expect(await link(page, "Watch").getAttribute("href")).toBe("/watch/live/stage");
 
   const body = { live_channel: "stage", session_id: "one", event: "play" };
-  expect((await server.call("POST", "/api/v1/playback_events", { body })).body).toEqual({ accepted: 1 });
+  expect((await server.as().recordPlaybackEvents(body)).body).toEqual({ accepted: 1 });
   await link(page, "Analytics").click();
   await heading(page, "Top live channels").waitFor();
   expect(await page.getByRole("row", { name: /^stage 1/ }).count()).toBe(1);

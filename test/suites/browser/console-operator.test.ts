@@ -33,8 +33,7 @@ test("a tenant is created, changed, suspended, resumed and deleted; its users si
   await page.getByLabel("Delete sources after days").fill("30");
   await button(page, "Save").click();
   await heading(page, "Films and more").waitFor();
-  const tenant = async () =>
-    (await platform.call("GET", "/api/v1/admin/tenants/films", { admin: platform.admin })).body;
+  const tenant = async () => (await platform.as({ admin: platform.admin }).getTenant("films")).body;
   expect(await tenant()).toMatchObject({
     name: "Films and more",
     plan_name: "enterprise",
@@ -50,9 +49,7 @@ test("a tenant is created, changed, suspended, resumed and deleted; its users si
   await page.getByRole("row", { name: /ann@example\.com/ }).waitFor();
   await button(page, "Pair a device").click();
   const code = await page.locator(".notice code").textContent();
-  const redeemed = await platform.call("POST", "/api/v1/device_tokens", {
-    body: { pairing_code: code, device_name: "TV" },
-  });
+  const redeemed = await platform.as().unchecked.createDeviceToken({ pairing_code: code, device_name: "TV" });
   expect([redeemed.status, redeemed.body.tenant_id]).toEqual([201, (await tenant()).id]);
 
   const ann = (await visit(browser, `${platform.base}/console`)).page;
@@ -88,7 +85,7 @@ test("a tenant is created, changed, suspended, resumed and deleted; its users si
   await button(page, "Confirm").click();
   await heading(page, "Tenants").waitFor();
   await expect
-    .poll(async () => (await platform.call("GET", "/api/v1/admin/tenants/films", { admin: platform.admin })).status, {
+    .poll(async () => (await platform.as({ admin: platform.admin }).getTenant("films")).status, {
       timeout: 30_000,
     })
     .toBe(404);
@@ -154,7 +151,7 @@ test("the operator sees disk, figures, storage, settings, and the log as it is w
   await page.getByLabel("Level").selectOption("debug");
   await page.getByPlaceholder("Find in the log").fill("/api/v1/live/channels/:id");
   await page.getByText("No lines.").waitFor();
-  await platform.call("GET", "/api/v1/live/channels/77", { key: platform.key });
+  await platform.as(platform.key).getChannel(77);
   await log.getByText(/status=404/).waitFor();
   await button(page, "Pause").click();
   await button(page, "Follow").waitFor();
@@ -181,9 +178,9 @@ test("the operator makes a backup, downloads it, and deletes it", async () => {
 });
 
 test("the audit log is filtered by tenant and day", async () => {
-  const { admin, call } = platform;
-  const made = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Quiet", slug: "quiet" } });
-  await call("PATCH", `/api/v1/admin/tenants/${made.body.id}`, { admin, body: { name: "Quiet one" } });
+  const { admin, as } = platform;
+  const made = await as({ admin }).createTenant({ name: "Quiet", slug: "quiet" });
+  await as({ admin }).updateTenant(made.body.id, { name: "Quiet one" });
   const seen = await open();
   const { page } = seen;
   await link(page, "System").click();
@@ -199,15 +196,9 @@ test("the audit log is filtered by tenant and day", async () => {
 });
 
 test("a tenant sees what its month costs, orders a plan, and pays", async () => {
-  const { admin, call } = platform;
-  const { body: tenant } = await call("POST", "/api/v1/admin/tenants", {
-    admin,
-    body: { name: "Payer", slug: "payer", plan_name: "pro" },
-  });
-  await call("POST", "/api/v1/admin/users", {
-    admin,
-    body: { tenant_id: tenant.id, email_address: "pay@example.com", password: "correct horse" },
-  });
+  const { admin, as, call } = platform;
+  const { body: tenant } = await as({ admin }).createTenant({ name: "Payer", slug: "payer", plan_name: "pro" });
+  await as({ admin }).createUser({ tenant_id: tenant.id, email_address: "pay@example.com", password: "correct horse" });
   const seen = await visit(browser, `${platform.base}/console`);
   const { page } = seen;
   await page.getByLabel("Email").fill("pay@example.com");
@@ -226,9 +217,7 @@ test("a tenant sees what its month costs, orders a plan, and pays", async () => 
     body: { event: "order.paid", order_id: new URL(String(address)).searchParams.get("simulated_order") },
     headers: { "x-svc-simulated-event": "order.paid" },
   });
-  await expect
-    .poll(async () => (await call("GET", "/api/v1/admin/tenants/payer", { admin })).body.plan_name)
-    .toBe("enterprise");
+  await expect.poll(async () => (await as({ admin }).getTenant("payer")).body.plan_name).toBe("enterprise");
   await page.reload();
   await page.getByRole("row", { name: /^enterprise .* Paid/ }).waitFor();
   expect(faultsOf(seen)).toEqual([]);

@@ -81,9 +81,9 @@ test("the operator sees the health of the system, checks everything, and reads t
 });
 
 test("the page Import has the commands of a source, and shows what an import reports", async () => {
-  const { call, key } = platform;
-  const { body: run } = await call("POST", "/api/v1/import_runs", { key, body: { provider: "vimeo", total: 40 } });
-  const report = (body: unknown) => call("PATCH", `/api/v1/import_runs/${run.id}`, { key, body });
+  const { as, key } = platform;
+  const { body: run } = await as(key).createImportRun({ provider: "vimeo", total: 40 });
+  const report = (body: unknown) => as(key).unchecked.updateImportRun(run.id, body);
   await report({ imported: 8, unchanged: 2, encoding: 3, bytes: 1_500_000_000 });
   const seen = await open();
   const { page } = seen;

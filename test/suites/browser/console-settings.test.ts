@@ -13,9 +13,9 @@ let tenantId: number;
 beforeAll(async () => {
   [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
   const { admin } = platform;
-  tenantId = (await platform.call("GET", "/api/v1/tenants", { admin })).body[0].id;
+  tenantId = (await platform.as({ admin }).listTenants()).body[0].id;
   const body = { ...credentials, tenant_id: tenantId, role: "admin" };
-  expect((await platform.call("POST", "/api/v1/users", { admin, body })).status).toBe(201);
+  expect((await platform.as({ admin }).createTenantUser(body)).status).toBe(201);
 });
 afterAll(async () => {
   await platform?.close();
@@ -43,7 +43,7 @@ test("an admin changes the settings, and the player follows them", async () => {
   await expect
     .poll(() => logo.evaluate((image) => (image as unknown as { naturalWidth: number }).naturalWidth))
     .toBe(120);
-  const { body } = await platform.call("GET", `/api/v1/tenants/${tenantId}`, { admin: platform.admin });
+  const { body } = await platform.as({ admin: platform.admin }).getTenantSettings(tenantId);
   expect(body).toMatchObject({ name: "Acme Films", default_playback_policy: "public", delete_sources_after_days: 30 });
 
   const id = await uploadClip(platform, { title: "Film", filename: "film.mp4" });

@@ -30,10 +30,10 @@ const goTo = async (page: Page, words: string) => {
 
 async function person(role: string) {
   const { admin } = platform;
-  const [tenant] = (await platform.call("GET", "/api/v1/tenants", { admin })).body;
+  const [tenant] = (await platform.as({ admin }).listTenants()).body;
   const credentials = { email: `${role}@example.com`, password: PASSWORD };
   const body = { ...credentials, name: `An ${role}`, tenant_id: tenant.id, role };
-  expect((await platform.call("POST", "/api/v1/users", { admin, body })).status).toBe(201);
+  expect((await platform.as({ admin }).createTenantUser(body)).status).toBe(201);
   return credentials;
 }
 

@@ -55,7 +55,7 @@ const share = (page: Page) =>
 test("the operator uploads to the tenant that is shown, and not before it is", async () => {
   const { server } = await started();
   const { admin } = server;
-  await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Other", slug: "other" } });
+  await server.as({ admin }).createTenant({ name: "Other", slug: "other" });
   const seen = await signedIn(browser, server.base, admin);
   const { page } = seen;
   const loaded = Promise.withResolvers<void>();
@@ -71,7 +71,7 @@ test("the operator uploads to the tenant that is shown, and not before it is", a
   await expect.poll(() => button(page, "Upload").isEnabled()).toBe(true);
   const shown = Number(await page.getByLabel("Tenant").inputValue());
   await choose(page, fileOf("Short film.mp4", 1000));
-  const assets = async () => (await server.call("GET", "/api/v1/assets", { admin })).body;
+  const assets = async () => (await server.as({ admin }).listAssets()).body;
   await expect.poll(async () => (await assets())[0]?.input_status).toBe("uploaded");
   expect(await assets()).toMatchObject([{ title: "Short film", tenant_id: shown }]);
   expect(faultsOf(seen)).toEqual([]);
@@ -97,7 +97,7 @@ test("the server fetches a video from a URL, and a field says what is wrong with
   await page.getByLabel("Title").fill("From elsewhere");
   await button(page, "Fetch").click();
   await heading(page, "From elsewhere").waitFor();
-  const assets = async () => (await server.call("GET", "/api/v1/assets", { key })).body;
+  const assets = async () => (await server.as(key).listAssets()).body;
   await expect
     .poll(assets, { timeout: 60_000 })
     .toMatchObject([{ title: "From elsewhere", input_status: "uploaded", source_bytes: 1000 }]);
@@ -151,8 +151,8 @@ test("an upload that a reload interrupted is listed, and continues where it was"
   await link(page, "Long film.mp4").waitFor({ timeout: 60_000 });
   // Nothing that the server had, except what was under way.
   expect(relay.sent() / MIB).toBeLessThan(24 * (1 - resumedAt) + 2);
-  const assets = (await server.call("GET", "/api/v1/assets", { key })).body;
-  expect(assets.map((one: any) => [one.original_filename, one.source_bytes])).toEqual([["Long film.mp4", 24 * MIB]]);
+  const assets = (await server.as(key).listAssets()).body;
+  expect(assets.map((one) => [one.original_filename, one.source_bytes])).toEqual([["Long film.mp4", 24 * MIB]]);
   await page.reload();
   await page.getByText("No uploads in this session.").waitFor();
   expect(await page.getByText("Interrupted uploads").count()).toBe(0);
@@ -170,7 +170,7 @@ nightly("an interrupted upload is discarded, and gone for good", async () => {
   await page.reload();
   await button(page, "Discard").click();
   await row(page, "Unwanted.mp4").waitFor({ state: "detached" });
-  expect((await server.call("GET", "/api/v1/uploads?status=pending", { key })).body).toEqual([]);
+  expect((await server.as(key).listUploads({ status: "pending" })).body).toEqual([]);
 });
 
 nightly("on a slow network, speed and remaining time are shown, and the upload finishes", async () => {
@@ -196,7 +196,7 @@ test("an upload continues after the server was killed and started again", async 
   await server.ended;
   const again = await startServer(dataDir, { args: ["--port", new URL(server.base).port] });
   await link(page, "Restart.mp4").waitFor({ timeout: 60_000 });
-  const [asset] = (await again.call("GET", "/api/v1/assets", { key })).body;
+  const [asset] = (await again.as(key).listAssets()).body;
   expect([asset.source_bytes, asset.playback_status]).toEqual([16 * MIB, "processing"]);
 });
 
@@ -218,8 +218,7 @@ test("folders are uploaded with their paths, without hidden files, when they are
       data: { items: [], files: [root, single], dragOperationsMask: 1 },
     });
   await page.getByText("4 of 4 files sent", { exact: false }).waitFor();
-  const paths = async () =>
-    (await server.call("GET", "/api/v1/assets", { key })).body.map((one: any) => one.relative_path).sort();
+  const paths = async () => (await server.as(key).listAssets()).body.map((one) => one.relative_path).sort();
   const inFolder = ["Trip/Day 1/a.mp4", "Trip/Day 1/b.mp4", "Trip/c.mp4"];
   expect(await paths()).toEqual([...inFolder, null]);
 
@@ -242,6 +241,6 @@ nightly("files of a collection's page go into that collection", async () => {
   await page.getByText("Into the collection “Holiday”").waitFor();
   await choose(page, fileOf("In it.mp4", 1000));
   await link(page, "In it.mp4").waitFor();
-  const [collection] = (await server.call("GET", "/api/v1/collections", { key })).body;
+  const [collection] = (await server.as(key).listCollections()).body;
   expect(collection).toMatchObject({ name: "Holiday", asset_count: 1 });
 });

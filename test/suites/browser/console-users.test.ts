@@ -22,9 +22,9 @@ const linksOf = (page: Page) => page.locator("nav a").allTextContents();
 
 test("an admin invites a person, who joins, and loses a role and the account again", async () => {
   const { admin } = platform;
-  const tenant = (await platform.call("GET", "/api/v1/tenants", { admin })).body[0];
+  const tenant = (await platform.as({ admin }).listTenants()).body[0];
   const body = { ...credentials, tenant_id: tenant.id, role: "admin" };
-  expect((await platform.call("POST", "/api/v1/users", { admin, body })).status).toBe(201);
+  expect((await platform.as({ admin }).createTenantUser(body)).status).toBe(201);
   const boss = await signInAs(credentials);
   await link(boss.page, "Users").click();
   await boss.page.getByRole("row", { name: /boss@example\.com/ }).waitFor();

@@ -15,25 +15,23 @@ beforeAll(async () => {
     startServer(`${emptyFolder()}/data`, { env: { VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" } }),
     sharedBrowser(),
   ]);
-  const { admin, call } = server;
-  tenant = (await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } })).body.id;
+  const { admin, as } = server;
+  tenant = (await as({ admin }).createTenant({ name: "T", slug: "t" })).body.id;
 });
 afterAll(async () => {
   server?.child.kill("SIGTERM");
   await server?.ended;
 });
 const keyWith = async (scopes: string[]) =>
-  (await server.call("POST", "/api/v1/api_keys", { admin: server.admin, body: { tenant_id: tenant, scopes } })).body
-    .token as string;
+  (await server.as({ admin: server.admin }).createApiKey({ tenant_id: tenant, scopes })).body.token as string;
 
 /** An endpoint whose receiver has refused so many test events. */
 async function refused(count: number) {
   const target = await receiver(status(400));
-  const { admin, call } = server;
-  const made = await call("POST", "/api/v1/webhooks", { admin, body: { tenant_id: tenant, url: target.url } });
-  const path = `/api/v1/webhooks/${made.body.id}`;
-  for (let n = 0; n < count; n++) await call("POST", `${path}/test`, { admin });
-  const failed = async () => (await call("GET", `${path}/deliveries?status=failed`, { admin })).body.length;
+  const { admin, as } = server;
+  const made = await as({ admin }).createWebhook({ tenant_id: tenant, url: target.url });
+  for (let n = 0; n < count; n++) await as({ admin }).testWebhook(made.body.id);
+  const failed = async () => (await as({ admin }).listDeliveries(made.body.id, { status: "failed" })).body.length;
   await expect.poll(failed, { timeout: 30_000 }).toBe(count);
   return { target, page: `${server.base}/console/webhooks/${made.body.id}` };
 }

@@ -140,18 +140,12 @@ test("a page that is open while the server is killed continues by itself", async
   server = await startServer(dataDir, { args: ["--port", port] });
   await page.getByText("The server does not respond. Trying again…").waitFor({ state: "hidden" });
   // The session survived, and what happens now arrives.
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", {
-    admin: server.admin,
-    body: { name: "T", slug: "t" },
-  });
+  const tenant = await server.as({ admin: server.admin }).createTenant({ name: "T", slug: "t" });
   const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write"] };
-  const { token } = (await server.call("POST", "/api/v1/api_keys", { admin: server.admin, body })).body;
-  const started = await server.call("POST", "/api/v1/uploads/initiate", {
-    key: token,
-    body: { filename: "a.mp4", bytes_expected: 3 },
-  });
+  const { token } = (await server.as({ admin: server.admin }).createApiKey(body)).body;
+  const started = await server.as(token).initiateUpload({ filename: "a.mp4", bytes_expected: 3 });
   await server.call("PUT", started.body.upload_url, { raw: "abc" });
-  await server.call("POST", `/api/v1/uploads/${started.body.id}/complete`, { key: token, body: { bytes_received: 3 } });
+  await server.as(token).completeUpload(started.body.id, { bytes_received: 3 });
   await page.getByRole("cell", { name: "Queued", exact: true }).waitFor();
 });
 
@@ -249,10 +243,10 @@ test("is sent only to browsers at /, and with a strict policy", async () => {
 });
 
 test("a key that may receive no events has no stream, and no notice of a lost connection", async () => {
-  const { admin, base, call } = platform;
-  const [tenant] = (await call("GET", "/api/v1/tenants", { admin })).body;
+  const { admin, base, as } = platform;
+  const [tenant] = (await as({ admin }).listTenants()).body;
   const body = { tenant_id: tenant.id, scopes: ["playback:read"] };
-  const { token } = (await call("POST", "/api/v1/api_keys", { admin, body })).body;
+  const { token } = (await as({ admin }).createApiKey(body)).body;
   const seen = await signedIn(browser, base, token);
   await link(seen.page, "Jobs").click();
   await seen.page.getByText("No jobs.").waitFor();

@@ -36,10 +36,7 @@ test("hls.js, dash.js and Shaka play over joins to the end", async () => {
   const one = await part(3.08, 0);
   const two = await part(1.6, 0.3);
   const asset_ids = [one, two, two, one];
-  const { status, text, body } = await platform.call("POST", "/api/v1/assets/join", {
-    key: platform.key,
-    body: { asset_ids },
-  });
+  const { status, text, body } = await platform.as(platform.key).joinAssets({ asset_ids });
   expect(status, text).toBe(201);
   await untilReady(platform, body.id);
   const seconds = 2 * (3.08 + 1.6);
@@ -75,7 +72,7 @@ test("in the console selected videos are joined, in an order that can be changed
     await page.getByRole("heading", { name: "Day" }).waitFor();
     const [, id] = /assets\/(\d+)$/.exec(new URL(page.url()).pathname) ?? [];
     await untilReady(platform, Number(id));
-    const { body } = await platform.call("GET", `/api/v1/assets/${id}`, { key: platform.key });
+    const { body } = await platform.as(platform.key).getAsset(id);
     expect(body).toMatchObject({ title: "Day", duration_seconds: 5 });
     expect(await faultsOf(seen)).toEqual([]);
   } finally {

@@ -168,7 +168,7 @@ test("captions in the video of a publisher are subtitles of the stream while it 
     },
     120_000,
   );
-  const subtitles = (await next.call("GET", `/api/v1/assets/${asset.id}/subtitles`, { key: channel.key })).body;
+  const subtitles = (await next.as(channel.key).listSubtitles(asset.id)).body;
   expect(subtitles).toMatchObject([{ language: "und", label: "CC1", status: "ready" }]);
   const transcript = (await next.call("GET", `/api/v1/assets/${asset.id}/transcript?format=json`, { key: channel.key }))
     .body;

@@ -23,10 +23,10 @@ beforeAll(async () => {
     sharedBrowser(),
     sourceTracks(SECONDS),
   ]);
-  const { key, call } = platform;
+  const { key, as } = platform;
   const id = await uploadClip(platform, { playback_policy: "public", title: "The recording" });
   await untilReady(platform, id);
-  recording = (await call("GET", `/api/v1/assets/${id}`, { key })).body.external_id;
+  recording = (await as(key).getAsset(id)).body.external_id;
   await newChannel("stage", "public");
   rtmp = (await lineOf(platform, /^live streams to (rtmp:\S+)$/m))[1] as string;
 });
@@ -82,14 +82,11 @@ const showControls = async (page: Page) => {
 };
 
 async function newChannel(channel: string, playback_policy: string) {
-  const { call, key } = platform;
-  const { body } = await call("POST", "/api/v1/live/channels", {
-    key,
-    body: { channel, name: "Stage", playback_policy },
-  });
+  const { as, key } = platform;
+  const { body } = await as(key).createChannel({ channel, name: "Stage", playback_policy });
   const tokenOf = async (expires_in: number): Promise<string> =>
-    (await call("POST", `/api/v1/live/channels/${body.id}/token`, { key, body: { expires_in } })).body.token;
-  const analytics = async () => (await call("GET", `/api/v1/live/channels/${body.id}/analytics`, { key })).body;
+    (await as(key).createChannelToken(body.id, { expires_in })).body.token;
+  const analytics = async () => (await as(key).getChannelAnalytics(body.id)).body;
   return { channel, stream_key: body.stream_key as string, tokenOf, analytics };
 }
 

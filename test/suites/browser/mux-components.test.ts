@@ -86,7 +86,7 @@ async function open(script: string, markup: string): Promise<{ page: Page; reque
 test("mux-player plays a public playback id of a custom domain, with its images", async () => {
   const id = await uploadClip(platform, { playback_policy: "public" });
   await untilReady(platform, id);
-  const asset = await platform.call("GET", `/api/v1/assets/${id}`, { key: platform.key });
+  const asset = await platform.as(platform.key).getAsset(id);
   const attributes = `custom-domain="${DOMAIN}" playback-id="${asset.body.external_id}" disable-tracking muted autoplay`;
   const { page, requested, faults } = await open("/mux-player.js", `<mux-player ${attributes}></mux-player>`);
   const player = () =>
@@ -101,10 +101,10 @@ test("mux-player plays a public playback id of a custom domain, with its images"
 });
 
 test("the file of a static rendition plays in a video element, also from the middle", async () => {
-  const { key, call } = platform;
+  const { key, as } = platform;
   const id = await uploadClip(platform, { playback_policy: "public" });
   await untilReady(platform, id);
-  const made = await call("POST", `/api/v1/assets/${id}/static_renditions`, { key, body: { name: "highest" } });
+  const made = await as(key).createStaticRendition(id, { name: "highest" });
   expect(made.body.status).toBe("ready");
   const { page } = await open("/mux-player.js", `<video src="${made.body.url}" muted></video>`);
   const seen = await page.evaluate(async () => {
@@ -128,7 +128,7 @@ test("the file of a static rendition plays in a video element, also from the mid
 });
 
 test("mux-uploader sends a file in chunks to a direct upload", async () => {
-  const { key, call, base } = platform;
+  const { key, as, call, base } = platform;
   const authorization = `Basic ${Buffer.from(`vodbox:${key}`).toString("base64")}`;
   const created = await call("POST", "/mux/video/v1/uploads", {
     headers: { authorization },
@@ -152,7 +152,7 @@ test("mux-uploader sends a file in chunks to a direct upload", async () => {
   expect(sent).toBe("success");
   const { body } = await call("GET", `/mux/video/v1/uploads/${id}`, { headers: { authorization } });
   expect(body.data).toMatchObject({ status: "asset_created" });
-  const asset = await call("GET", `/api/v1/assets/${body.data.asset_id}`, { key });
+  const asset = await as(key).getAsset(body.data.asset_id);
   expect(asset.body.source_bytes).toBe(700 * 1024);
   expect(faults).toEqual([]);
 });

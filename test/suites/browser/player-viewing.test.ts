@@ -36,7 +36,7 @@ let browser: Browser;
 let film: any;
 beforeAll(async () => {
   [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
-  const { key, call, clip: bytes } = platform;
+  const { key, as, clip: bytes } = platform;
   film = (await uploaded(platform, key, { bytes, playback_policy: "public", title: "A walk" })).asset;
   await untilReady(platform, film.id);
   const cue = "WEBVTT\n\n00:00.000 --> 00:08.000\nHello\n";
@@ -44,7 +44,7 @@ beforeAll(async () => {
   await subtitled(platform, key, film.id, { language: "de", label: "Deutsch" }, LINES);
   const cues = CHAPTERS.map((title, index) => ({ start_ms: index * CHAPTER_SECONDS * 1000, payload: { title } }));
   const body = { kind: "chapter", name: "c", cues };
-  expect((await call("POST", `/api/v1/assets/${film.id}/tracks`, { key, body })).status).toBe(201);
+  expect((await as(key).setTrack(film.id, body)).status).toBe(201);
 });
 afterAll(async () => {
   await platform?.close();
@@ -245,13 +245,13 @@ describe("the transcript", () => {
 
   test("is in the page itself for those who read a public video's without scripts", async () => {
     const text = async () => {
-      await platform.call("GET", "/api/v1/search?q=fish", { key: platform.key });
+      await platform.as(platform.key).searchAssets({ q: "fish" });
       return await (await fetch(watchUrl())).text();
     };
     await expect.poll(text).toContain('<p lang="de" dir="auto">Good morning Fish &amp; chips for two Goodbye</p>');
     expect(await (await fetch(`${platform.base}/embed/${film.external_id}`)).text()).not.toContain("Good morning");
-    const { call, key } = platform;
-    const shared = await call("POST", `/api/v1/assets/${film.id}/shares`, { key, body: {} });
+    const { as, key } = platform;
+    const shared = await as(key).createShare(film.id, {});
     const page = await (await fetch(shared.body.url)).text();
     expect(page).toContain('transcript="transcript"');
     expect(page).not.toContain("Good morning");

@@ -23,7 +23,7 @@ let broken: any;
 let spoken: any;
 beforeAll(async () => {
   [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
-  const { key, call, clip: bytes } = platform;
+  const { key, as, clip: bytes } = platform;
   open = (
     await uploaded(platform, key, {
       bytes,
@@ -40,17 +40,14 @@ beforeAll(async () => {
   broken = (await uploaded(platform, key, { bytes: EVIL, playback_policy: "public", ...evil })).asset;
   await expect(untilReady(platform, broken.id)).rejects.toThrow();
   const { admin } = platform;
-  await call("PATCH", `/api/v1/admin/tenants/${open.tenant_id}`, { admin, body: { name: EVIL } });
-  await call("POST", "/api/v1/collections", { key, body: { tenant_id: 1, collection: { name: EVIL, slug: "evil" } } });
-  await call("PATCH", `/api/v1/assets/${open.id}/tags`, { key, body: { note: EVIL } });
+  await as({ admin }).updateTenant(open.tenant_id, { name: EVIL });
+  await as(key).createCollection({ tenant_id: 1, collection: { name: EVIL, slug: "evil" } });
+  await as(key).updateTags(open.id, { note: EVIL });
   const cue = `WEBVTT\n\n00:00.000 --> 00:08.000\n${EVIL}\n`;
   await subtitled(platform, key, open.id, { label: EVIL.slice(0, 90) }, cue);
   await subtitled(platform, key, open.id, { language: "de", label: "Deutsch" }, cue);
   const cues = [EVIL, "Middle", "End"].map((title, index) => ({ start_ms: index * 3000, payload: { title } }));
-  const made = await call("POST", `/api/v1/assets/${open.id}/tracks`, {
-    key,
-    body: { kind: "chapter", name: "c", cues },
-  });
+  const made = await as(key).setTrack(open.id, { kind: "chapter", name: "c", cues });
   expect(made.status).toBe(201);
 });
 afterAll(async () => {

@@ -47,12 +47,12 @@ afterAll(async () => {
 });
 
 test("from upload to playback in a browser on S3: no byte of media passes through the server", async () => {
-  const { call, key, clip: bytes } = platform;
+  const { as, key, clip: bytes } = platform;
   const { asset, upload } = await uploaded(platform, key, { bytes, playback_policy: "signed", title: "On S3" });
   expect(upload.bytes_received).toBe(bytes.length);
   await subtitled(platform, key, asset.id, { is_default: "1" });
   await untilReady(platform, asset.id);
-  const { body: playback } = await call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { body: playback } = await as(key).getPlayback(asset.id);
   const seen = await visit(browser, `${platform.base}/watch/${asset.external_id}?autoplay=1&token=${playback.token}`);
   await untilPlayed(seen.page, 5);
   expect(seen.faults).toEqual([]);
@@ -62,12 +62,12 @@ test("from upload to playback in a browser on S3: no byte of media passes throug
   // In headers CMCD would be asked for by the bucket, before each segment: a redirect drops the query.
   expect(sent.findLast(({ origin }) => origin === platform.base)?.searchParams.get("CMCD")).toContain("sid=");
   expect(sent.filter(({ origin, search }) => origin === s3.endpoint && search.includes("CMCD"))).toEqual([]);
-  const { body: download } = await call("GET", `/api/v1/assets/${asset.id}/download`, { key });
+  const { body: download } = await as(key).getDownload(asset.id);
   expect(new URL(download.url).origin).toBe(s3.endpoint);
   const came = await fetch(download.url);
   expect(came.headers.get("content-disposition")).toContain("clip.mp4");
   expect(bytes.equals(Buffer.from(await came.arrayBuffer()))).toBe(true);
-  const { body: subtitles } = await call("GET", `/api/v1/assets/${asset.id}/subtitles`, { key });
+  const { body: subtitles } = await as(key).listSubtitles(asset.id);
   expect(await (await fetch(subtitles[0].url)).text()).toBe(VTT);
 
   const check = await run(["admin", "storage", "check", "--data", platform.dataDir, "--json"], {
@@ -77,12 +77,12 @@ test("from upload to playback in a browser on S3: no byte of media passes throug
   expect(check.code).toBe(0);
 
   expect(await keysUnder("real")).not.toEqual([]);
-  expect((await call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
+  expect((await as(key).deleteAsset(asset.id)).status).toBe(204);
   await expect.poll(() => keysUnder("real"), { timeout: 30_000 }).toEqual([]);
 });
 
 test("in parts, by push and by tus a source arrives on S3, and nothing else remains", async () => {
-  const { call, key, base } = platform;
+  const { as, call, key, base } = platform;
   const folder = emptyFolder();
   const film = randomBytes(40 * 2 ** 20);
   writeFileSync(join(folder, "film.mp4"), film);
@@ -102,7 +102,7 @@ test("in parts, by push and by tus a source arrives on S3, and nothing else rema
   const byTus = await call("GET", at.replace("/tus", ""), { key });
   expect(byTus.body).toMatchObject({ status: "completed", bytes_received: film.length });
   for (const id of [JSON.parse(pushed.stdout)[0].asset_id, byTus.body.asset_id]) {
-    const { body: download } = await call("GET", `/api/v1/assets/${id}/download`, { key });
+    const { body: download } = await as(key).getDownload(id);
     expect(film.equals(Buffer.from(await (await fetch(download.url)).arrayBuffer()))).toBe(true);
   }
 
@@ -115,37 +115,33 @@ test("in parts, by push and by tus a source arrives on S3, and nothing else rema
     body: { part_number: 2 },
   });
   const part = await fetch(signed.url, { method: "PUT", body: new Uint8Array(film.subarray(0, begun.body.part_size)) });
-  const state = await call("GET", `/api/v1/uploads/${begun.body.id}`, { key });
+  const state = await as(key).getUpload(begun.body.id);
   const etag = part.headers.get("etag");
   expect(state.body.parts).toEqual([{ part_number: 2, bytes: begun.body.part_size, etag }]);
-  const refused = await call("POST", `/api/v1/uploads/${begun.body.id}/complete_multipart`, {
-    key,
-    body: {
-      parts: [
-        { part_number: 1, etag },
-        { part_number: 2, etag },
-      ],
-      bytes_received: film.length,
-    },
+  const refused = await as(key).unchecked.completeMultipartUpload(begun.body.id, {
+    parts: [
+      { part_number: 1, etag },
+      { part_number: 2, etag },
+    ],
+    bytes_received: film.length,
   });
-  expect([refused.status, refused.body.code]).toEqual([422, "bytes_mismatch"]);
-  for (let time = 0; time < 2; time++)
-    expect((await call("POST", `/api/v1/uploads/${begun.body.id}/abort_multipart`, { key })).status).toBe(204);
+  expect([refused.status, refused.error.code]).toEqual([422, "bytes_mismatch"]);
+  for (let time = 0; time < 2; time++) expect((await as(key).abortMultipartUpload(begun.body.id)).status).toBe(204);
   const store = s3Store({ ...s3, bucket, pathStyle: true, prefix: "real/" });
   for await (const left of store.listMultiparts("")) expect(left).toBeUndefined();
 });
 
 nightly("encoded by push it is uploaded directly to S3, including the source, and plays from there", async () => {
-  const { call, key, base, clip } = platform;
+  const { as, key, base, clip } = platform;
   const folder = emptyFolder();
   writeFileSync(join(folder, "clip.mp4"), clip);
   const env = { VODBOX_SERVER: base, VODBOX_KEY: key, VODBOX_CACHE_DIR: folder };
-  const before = (await call("GET", "/api/v1/transcoding_jobs", { key })).body.length;
+  const before = (await as(key).listJobs()).body.length;
   const pushed = await run(["push", "--encode", join(folder, "clip.mp4"), "--json"], { env });
   expect(pushed.code, pushed.stderr).toBe(0);
   const [{ asset_id }] = JSON.parse(pushed.stdout);
-  expect((await call("GET", "/api/v1/transcoding_jobs", { key })).body).toHaveLength(before);
-  const { body: playback } = await call("GET", `/api/v1/playback/${asset_id}`, { key });
+  expect((await as(key).listJobs()).body).toHaveLength(before);
+  const { body: playback } = await as(key).getPlayback(asset_id);
   // Its redirects lead to another host, about which ffmpeg warns when it reuses a connection.
   expect(await complaints("-http_persistent", "0", "-i", playback.hls_url, "-f", "null", "-")).toBe("");
   const picture = new URL(playback.thumbnail_url);
@@ -157,7 +153,7 @@ nightly("encoded by push it is uploaded directly to S3, including the source, an
     expect(Buffer.from(await answer.arrayBuffer()).toString("hex", 0, 2)).toBe("ffd8");
   }
   expect((await keysUnder("real")).filter((each) => each.includes("/pictures/"))).toHaveLength(1);
-  const { body: download } = await call("GET", `/api/v1/assets/${asset_id}/download`, { key });
+  const { body: download } = await as(key).getDownload(asset_id);
   expect(clip.equals(Buffer.from(await (await fetch(download.url)).arrayBuffer()))).toBe(true);
   expect((await keysUnder("real")).filter((each) => each.includes("/ingest/"))).toEqual([]);
 });
@@ -219,10 +215,7 @@ nightly("proxy: everything comes from the server, with ranges", async () => {
 
 nightly("abandoned uploads are swept, sessions and parts", async () => {
   const { app, key, tenant } = await published();
-  const started = await app.call("POST", "/api/v1/uploads/initiate", {
-    key,
-    body: { filename: "late.mp4", bytes_expected: 4 },
-  });
+  const started = await app.as(key).initiateUpload({ filename: "late.mp4", bytes_expected: 4 });
   await app.call("PUT", started.body.upload_url, { raw: "late", headers: started.body.upload_headers });
   const { objects } = app.opened.app;
   if (!objects) throw new Error("There is no storage");
@@ -249,19 +242,13 @@ nightly("abandoned uploads are swept, sessions and parts", async () => {
 
 test("unavailable S3 is 503, and reported by all checks", async () => {
   const app = await testApp({ ...settingsFor("away"), s3_endpoint: "http://127.0.0.1:9" });
-  expect((await app.call("GET", "/readyz")).body.code).toBe("not_ready");
-  const { body } = await app.call("POST", "/api/v1/admin/storage/check", { admin: app.admin });
+  expect((await app.as().getReadiness()).error.code).toBe("not_ready");
+  const { body } = await app.as({ admin: app.admin }).checkStorage();
   expect(body).toMatchObject({ ok: false, kind: "s3", findings: [{ check: "endpoint", ok: false }] });
   const key = await app.key((await app.tenant()).id);
-  const started = await app.call("POST", "/api/v1/uploads/initiate", {
-    key,
-    body: { filename: "a.mp4", bytes_expected: 1 },
-  });
-  const completed = await app.call("POST", `/api/v1/uploads/${started.body.id}/complete`, {
-    key,
-    body: { bytes_received: 1 },
-  });
-  expect([completed.status, completed.body.code]).toEqual([503, "storage_unavailable"]);
+  const started = await app.as(key).initiateUpload({ filename: "a.mp4", bytes_expected: 1 });
+  const completed = await app.as(key).completeUpload(started.body.id, { bytes_received: 1 });
+  expect([completed.status, completed.error.code]).toEqual([503, "storage_unavailable"]);
 });
 
 test("incomplete settings are refused, all at once; a check that finds faults exits with 1", async () => {

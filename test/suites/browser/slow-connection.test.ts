@@ -145,9 +145,9 @@ nightly("quality follows the connection, down and up again", async () => {
 
 /** As a customer's server issues it. */
 async function mintedFor(seconds: number) {
-  const { call, admin } = platform;
+  const { as, admin } = platform;
   const body = { tenant_id: signed.tenant_id, algorithm: "EdDSA" };
-  const { body: key } = await call("POST", "/api/v1/signing_keys", { admin, body });
+  const { body: key } = await as({ admin }).createSigningKey(body);
   return new SignJWT({ sub: signed.external_id, aud: "v" })
     .setProtectedHeader({ alg: "EdDSA", kid: key.key_id })
     .setExpirationTime(Math.floor(Date.now() / 1000) + seconds)

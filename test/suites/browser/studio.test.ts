@@ -24,8 +24,7 @@ async function consoleOf(isOn: boolean) {
 
 test("a person goes live from the browser, makes a clip, and finds the recording", async () => {
   const { server, channel, seen, page } = await consoleOf(true);
-  const shown = async () =>
-    (await server.call("GET", `/api/v1/live/channels/${channel.id}`, { key: channel.key })).body;
+  const shown = async () => (await server.as(channel.key).getChannel(channel.id)).body;
   await link(page, "Stage").click();
   await page.getByText("Waiting for an encoder").waitFor();
   expect(await axeFaults(page)).toEqual([]);
@@ -72,7 +71,7 @@ test("a person goes live from the browser, makes a clip, and finds the recording
   await link(page, "Channel").click();
   await link(page, "Open").click();
   await page.getByRole("heading", { name: /^Evening show, \d{4}-\d\d-\d\d/ }).waitFor();
-  const streams = (await server.call("GET", `/api/v1/live/channels/${channel.id}/streams`, { key: channel.key })).body;
+  const streams = (await server.as(channel.key).listLiveStreams(channel.id)).body;
   expect(streams).toEqual([
     { id: 1, started_at: live.started_at, ended_at: expect.any(String), asset_id: expect.any(Number) },
   ]);
@@ -94,8 +93,7 @@ test("without WHIP the studio says how to go live, and every setting of a channe
   await page.getByLabel("User name of the publisher").fill("ann");
   await button(page, "Save").click();
   await heading(page, "Main stage").waitFor();
-  const path = `/api/v1/live/channels/${channel.id}`;
-  expect((await server.call("GET", path, { key: channel.key })).body).toMatchObject({
+  expect((await server.as(channel.key).getChannel(channel.id)).body).toMatchObject({
     name: "Main stage",
     playback_policy: "signed",
     record: false,
@@ -110,9 +108,9 @@ test("without WHIP the studio says how to go live, and every setting of a channe
 
   // In two days and a little more.
   const startsAt = new Date(Date.now() + 2 * 86_400_000 + 600_000).toISOString();
-  const changed = await server.call("PATCH", path, { key: channel.key, body: { starts_at: startsAt } });
+  const changed = await server.as(channel.key).updateChannel(channel.id, { starts_at: startsAt });
   expect(changed.body.starts_at).toBe(startsAt);
-  const { token } = (await server.call("POST", `${path}/token`, { key: channel.key, body: {} })).body;
+  const { token } = (await server.as(channel.key).createChannelToken(channel.id, {})).body;
   const waiting = await page.context().newPage();
   await waiting.goto(`${server.base}/watch/live/${channel.channel}?token=${token}`);
   await waiting
@@ -121,8 +119,8 @@ test("without WHIP the studio says how to go live, and every setting of a channe
     .waitFor();
   expect(await axeFaults(waiting)).toEqual([]);
   for (const starts_at of ["tomorrow", 7, "2026-02-30"])
-    expect((await server.call("PATCH", path, { key: channel.key, body: { starts_at } })).status).toBe(422);
-  await server.call("PATCH", path, { key: channel.key, body: { starts_at: null } });
+    expect((await server.as(channel.key).unchecked.updateChannel(channel.id, { starts_at })).status).toBe(422);
+  await server.as(channel.key).updateChannel(channel.id, { starts_at: null });
   await waiting.getByRole("timer").waitFor({ state: "hidden" });
   await waiting.close();
   expect(faultsOf(seen)).toEqual([]);

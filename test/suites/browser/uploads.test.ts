@@ -32,12 +32,9 @@ const pages = createServer((request, response) => {
 beforeAll(async () => {
   [server, browser] = await Promise.all([startServer(folder), sharedBrowser()]);
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", {
-    admin,
-    body: { name: "Studio", slug: "studio" },
-  });
+  const tenant = await server.as({ admin }).createTenant({ name: "Studio", slug: "studio" });
   const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write"] };
-  key = (await server.call("POST", "/api/v1/api_keys", { admin, body })).body.token;
+  key = (await server.as({ admin }).createApiKey(body)).body.token;
   await new Promise<void>((resolve) => pages.listen(0, "127.0.0.1", resolve));
   studio = `http://localhost:${(pages.address() as AddressInfo).port}/`;
 });
@@ -50,23 +47,19 @@ afterAll(async () => {
 });
 
 const initiate = async (bytes: number) =>
-  (await server.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a.mp4", bytes_expected: bytes } }))
-    .body;
+  (await server.as(key).initiateUpload({ filename: "a.mp4", bytes_expected: bytes })).body;
 
 /** The content that the pages send, generated there and here alike: byte i is i modulo 251. */
 const pattern = (bytes: number) => Buffer.from(Uint8Array.from({ length: bytes }, (_, at) => at % 251));
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
 async function sourceOf(assetId: number): Promise<string> {
-  const { body } = await server.call("GET", `/api/v1/assets/${assetId}/download`, { key });
+  const { body } = await server.as(key).getDownload(assetId);
   return sha256(new Uint8Array(await (await fetch(body.url)).arrayBuffer()));
 }
 
 async function completed(upload: { id: number; asset_id: number }, bytes: number) {
-  const done = await server.call("POST", `/api/v1/uploads/${upload.id}/complete`, {
-    key,
-    body: { bytes_received: bytes },
-  });
+  const done = await server.as(key).completeUpload(upload.id, { bytes_received: bytes });
   expect(done.body).toMatchObject({ status: "completed", bytes_received: bytes });
   expect(await sourceOf(upload.asset_id)).toBe(sha256(pattern(bytes)));
 }

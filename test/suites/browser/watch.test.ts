@@ -36,7 +36,7 @@ afterAll(async () => {
 
 const watch = (asset: { external_id: string }, query = "") => `${platform.base}/watch/${asset.external_id}${query}`;
 const tokenOf = async (asset: { id: number }) =>
-  (await platform.call("GET", `/api/v1/playback/${asset.id}`, { key: platform.key })).body.token as string;
+  (await platform.as(platform.key).getPlayback(asset.id)).body.token as string;
 const textOf = ({ page }: Visit) => page.locator("body").textContent();
 /** The directories of the fetched segments, which are the renditions that were played. */
 const renditions = ({ requests }: Visit) =>
@@ -60,7 +60,7 @@ describe("the watch page", () => {
   });
 
   nightly("shows the subtitles of a signed video, the default ones from the start", async () => {
-    const { key, call } = platform;
+    const { key, as } = platform;
     await subtitled(platform, key, signed.id, {}, "WEBVTT\n\n00:00.000 --> 00:08.000\nHello\n");
     const german = "WEBVTT\n\n00:00.000 --> 00:08.000\nHallo\n";
     const made = await subtitled(
@@ -87,7 +87,7 @@ describe("the watch page", () => {
       ["en", "English", "disabled", []],
     ]);
     expectClean(seen);
-    await call("DELETE", `/api/v1/assets/${signed.id}/subtitles/${made.id}`, { key });
+    await as(key).deleteSubtitle(signed.id, made.id);
   });
 
   test("reports playback: one play, one viewer, and the time", async () => {
@@ -95,8 +95,7 @@ describe("the watch page", () => {
     const fields = { bytes: platform.clip, playback_policy: "signed", title: "Counted film" };
     const film = (await uploaded(platform, platform.key, fields)).asset as { id: number; external_id: string };
     await untilReady(platform, film.id);
-    const views = async () =>
-      (await platform.call("GET", `/api/v1/assets/${film.id}/analytics`, { key: platform.key })).body;
+    const views = async () => (await platform.as(platform.key).getAssetAnalytics(film.id)).body;
     const before = await views();
     const query = `?autoplay=1&token=${await tokenOf(film)}`;
     const seen = await visit(browser, watch(film, query));
@@ -190,14 +189,14 @@ describe("the watch page", () => {
   });
 
   test("checks again by itself until its video is ready, and then plays it", async () => {
-    const { call, key, clip } = platform;
+    const { as, call, key, clip } = platform;
     const body = { filename: "late.mp4", bytes_expected: clip.length, playback_policy: "public" };
-    const upload = (await call("POST", "/api/v1/uploads/initiate", { key, body })).body;
+    const upload = (await as(key).initiateUpload(body)).body;
     const seen = await visit(browser, watch(upload, "?autoplay=1"));
     expect(seen.status).toBe(200);
     expect(await textOf(seen)).toContain("It has not been uploaded yet");
     await call("PUT", upload.upload_url, { raw: new Uint8Array(clip) });
-    await call("POST", `/api/v1/uploads/${upload.id}/complete`, { key, body: { bytes_received: clip.length } });
+    await as(key).completeUpload(upload.id, { bytes_received: clip.length });
     await untilPlayed(seen.page, 2);
     expectClean(seen);
   });
@@ -259,9 +258,9 @@ describe("the embed page", () => {
   });
 
   test("is shown on the sites that the tenant allows, and on no other", async () => {
-    const { admin, call } = platform;
+    const { admin, as } = platform;
     const allow = async (allowed_origins: string[]) =>
-      (await call("PATCH", `/api/v1/admin/tenants/${open.tenant_id}`, { admin, body: { allowed_origins } })).status;
+      (await as({ admin }).updateTenant(open.tenant_id, { allowed_origins })).status;
     const address = `${platform.base}/embed/${open.external_id}?autoplay=1`;
     expect(await allow(["https://www.example.com"])).toBe(200);
     const refused = await frameOf(address);
@@ -282,8 +281,7 @@ describe("the embed page", () => {
 const library = (path: string) => readFileSync(join(import.meta.dirname, "../../../node_modules", path), "utf8");
 
 describe("plain URLs", () => {
-  const source = async (asset: any) =>
-    (await platform.call("GET", `/api/v1/playback/${asset.id}`, { key: platform.key })).body;
+  const source = async (asset: any) => (await platform.as(platform.key).getPlayback(asset.id)).body;
 
   test.each(["open", "signed"])("play in hls.js, dash.js and Shaka, with their subtitles, %s", async (which) => {
     const asset = which === "open" ? open : signed;

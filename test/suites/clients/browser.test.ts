@@ -24,10 +24,10 @@ beforeAll(async () => {
     "/": '<!doctype html><link rel="icon" href="data:,"><script src="/client.js"></script>',
     "/client.js": script,
   });
-  const { admin, call } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Client", slug: "client" } });
+  const { admin, as } = server;
+  const tenant = await as({ admin }).createTenant({ name: "Client", slug: "client" });
   const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write"] };
-  key = (await call("POST", "/api/v1/api_keys", { admin, body })).body.token;
+  key = (await as({ admin }).createApiKey(body)).body.token;
 });
 afterAll(async () => {
   site?.close();
@@ -62,7 +62,7 @@ const upload = (page: Page, baseUrl: string, bytes: number): Promise<Seen> =>
   );
 
 async function expectStored({ result }: Seen, bytes: number): Promise<void> {
-  const { body } = await server.call("GET", `/api/v1/assets/${result?.asset_id}/download`, { key });
+  const { body } = await server.as(key).getDownload(result?.asset_id);
   expect(sumOf(new Uint8Array(await (await fetch(body.url)).arrayBuffer()))).toBe(sumOf(pattern(bytes)));
 }
 
@@ -72,7 +72,7 @@ test("a page of another origin uploads a file with progress", async () => {
   const seen = await upload(page, server.base, bytes);
   expect([seen.error, faults]).toEqual([null, []]);
   await expectStored(seen, bytes);
-  const { body } = await server.call("GET", `/api/v1/assets/${seen.result?.asset_id}`, { key });
+  const { body } = await server.as(key).getAsset(seen.result?.asset_id);
   expect(body).toMatchObject({ title: "Größe", original_filename: "Größe.mp4" });
   expect(seen.progress.at(-1)).toMatchObject({ bytesSent: bytes, bytesTotal: bytes, secondsRemaining: 0 });
   expect(await page.evaluate(() => (globalThis as any).localStorage.length)).toBe(0);
@@ -131,7 +131,7 @@ test("a page without a key sends a file to the URL of an upload, over broken con
   const relay = await startRelay();
   relay.lead(Number(new URL(server.base).port));
   const body = { filename: "a.mp4", bytes_expected: bytes };
-  const upload = (await server.call("POST", "/api/v1/uploads/initiate", { key, body })).body;
+  const upload = (await server.as(key).initiateUpload(body)).body;
   const url = upload.upload_url.replace(server.base, relay.base);
   const { page } = await visit(browser, site.origin);
   expect((await toUrl(page, `${url}x`, bytes)).error).toBe("address_invalid");
@@ -149,10 +149,7 @@ test("a page without a key sends a file to the URL of an upload, over broken con
     true,
     bytes,
   ]);
-  const done = await server.call("POST", `/api/v1/uploads/${upload.id}/complete`, {
-    key,
-    body: { bytes_received: bytes },
-  });
+  const done = await server.as(key).completeUpload(upload.id, { bytes_received: bytes });
   expect(done.status, done.text).toBe(200);
   await expectStored({ result: { upload_id: upload.id, asset_id: upload.asset_id }, error: null, progress: [] }, bytes);
 });

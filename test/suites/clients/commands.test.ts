@@ -63,10 +63,10 @@ function commandsWith(program: string, options: string[] = []): Commands {
 let tenants = 0;
 async function newKey(scopes?: string[]): Promise<string> {
   if (tenants++ === 0) return tenantKey(server, scopes);
-  const { call, admin } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: `t${tenants}` } });
+  const { as, admin } = server;
+  const tenant = await as({ admin }).createTenant({ name: "T", slug: `t${tenants}` });
   const body = { tenant_id: tenant.body.id, scopes: scopes ?? ["assets:read", "assets:write", "playback:read"] };
-  return (await call("POST", "/api/v1/api_keys", { admin, body })).body.token;
+  return (await as({ admin }).createApiKey(body)).body.token;
 }
 
 /** A tree with captions and metadata; the ids of its videos. */
@@ -107,7 +107,7 @@ describe.each(PROGRAMS)("with %s", (program) => {
     expect(pushed.code, pushed.stderr).toBe(0);
     const [{ asset_id, watch_url }] = JSON.parse(pushed.stdout);
     expect((await fetch(watch_url)).status).toBe(200);
-    const { body } = await server.call("GET", `/api/v1/assets/${asset_id}`, { key: env.VODBOX_KEY });
+    const { body } = await server.as(env.VODBOX_KEY).getAsset(asset_id);
     expect(body).toMatchObject({ title: "holiday", playback_status: "ready" });
   });
 
@@ -120,8 +120,8 @@ describe.each(PROGRAMS)("with %s", (program) => {
       expect(imported.code, imported.stderr).toBe(0);
       expect(JSON.parse(imported.stdout)).toMatchObject({ imported: count, failures: [] });
     }
-    const { body } = await server.call("GET", "/api/v1/assets", { key: env.VODBOX_KEY });
-    expect(body.map(({ tags }: any) => tags.source_id).sort()).toEqual(ids);
+    const { body } = await server.as(env.VODBOX_KEY).listAssets();
+    expect(body.map(({ tags }) => tags.source_id).sort()).toEqual(ids);
   });
 
   test("administers a server, and shows its health", async () => {
@@ -207,14 +207,14 @@ test("with paths of Windows a tree has the same ids, and is continued", async ()
     expect(imported.code, imported.stderr).toBe(0);
     expect(JSON.parse(imported.stdout)).toMatchObject({ imported: count, failures: [] });
   }
-  const { body } = await server.call("GET", "/api/v1/assets", { key: env.VODBOX_KEY });
-  expect(body.map(({ tags }: any) => tags.source_id).sort()).toEqual(ids);
-  expect(body.map(({ title }: any) => title).sort()).toEqual(["A walk", "film"]);
+  const { body } = await server.as(env.VODBOX_KEY).listAssets();
+  expect(body.map(({ tags }) => tags.source_id).sort()).toEqual(ids);
+  expect(body.map(({ title }) => title).sort()).toEqual(["A walk", "film"]);
   expect(execFileSync("find", [join(cwd, "local"), "-name", "import"], { encoding: "utf8" })).toContain("local/vodbox");
 
   const pushed = await run(["push", `C:${video.replaceAll("/", "\\")}`, "--json"], env);
   expect(pushed.code, pushed.stderr).toBe(0);
   const [{ asset_id }] = JSON.parse(pushed.stdout);
-  const asset = await server.call("GET", `/api/v1/assets/${asset_id}`, { key: env.VODBOX_KEY });
+  const asset = await server.as(env.VODBOX_KEY).getAsset(asset_id);
   expect(asset.body.title).toBe(basename(video, ".mp4"));
 });

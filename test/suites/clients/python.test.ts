@@ -54,11 +54,8 @@ async function served(options?: Parameters<typeof startServer>[1], relay?: Relay
   const env = { ...options?.env, ...(relay && { VODBOX_BASE_URL: relay.base }) };
   const server = options ? await startServer(emptyFolder(), { ...options, env }) : common;
   if (relay) relay.lead(Number(new URL((await lineOf(server, /^listening on (\S+)$/m))[1] as string).port));
-  const { call, base, admin } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", {
-    admin,
-    body: { name: "Acme", slug: `acme-${++tenants}` },
-  });
+  const { as, base, admin } = server;
+  const tenant = await as({ admin }).createTenant({ name: "Acme", slug: `acme-${++tenants}` });
   const key = await keyFor(server, tenant.body.id);
   return { base, key, tenant_id: tenant.body.id, admin, server };
 }
@@ -67,8 +64,8 @@ const SCOPES = "assets:read assets:write playback:read api_keys:read api_keys:wr
   " ",
 );
 
-async function keyFor({ call, admin }: RunningServer, tenant_id: number, scopes = SCOPES): Promise<string> {
-  const created = await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id, scopes } });
+async function keyFor({ as, admin }: RunningServer, tenant_id: number, scopes = SCOPES): Promise<string> {
+  const created = await as({ admin }).createApiKey({ tenant_id, scopes });
   if (created.status !== 201) throw new Error(created.text);
   return created.body.token;
 }
@@ -272,7 +269,7 @@ describe("an upload", () => {
     const { base, key, tenant_id, server } = await served({ args: ["--workers", "1"] });
     const folder = emptyFolder();
     await ffmpeg(...picture("320x180", "25", 1), ...fast, "-pix_fmt", "yuv420p", join(folder, "holiday.mp4"));
-    const created = await server.call("POST", "/api/v1/signing_keys", { key, body: { tenant_id } });
+    const created = await server.as(key).createSigningKey({ tenant_id });
     const { key_id: SIGNING_KEY_ID, private_key: SIGNING_PRIVATE_KEY } = created.body;
     const code = `${documented().join("\n").replaceAll("http://127.0.0.1:8080", base)}\nprint(token)\n`;
     const env = { ...environment, VODBOX_KEY: key, SIGNING_KEY_ID, SIGNING_PRIVATE_KEY };
@@ -314,10 +311,10 @@ describe("an upload", () => {
     expect(relay.sent() - beforeLast).toBeLessThan(size - 4 * PART_BYTES + MIB);
     // Three interruptions, each at most one part.
     expect(relay.sent()).toBeLessThan(size + 3 * PART_BYTES);
-    const download = await server.call("GET", `/api/v1/assets/${asset}/download`, { key });
+    const download = await server.as(key).getDownload(asset);
     const stored = Buffer.from(await (await fetch(download.body.url)).arrayBuffer());
     expect(stored.equals(readFileSync(file))).toBe(true);
-    const assets = await server.call("GET", "/api/v1/assets", { key });
+    const assets = await server.as(key).listAssets();
     expect(assets.body.length).toBe(1);
   });
 
@@ -335,7 +332,7 @@ describe("an upload", () => {
     writeFileSync(file, Buffer.alloc(size, "vodbox"));
     const { asset, ...found } = await scenario("headers", { base, key, file });
     expect(found).toEqual({ bytes: size, parts: 2, others: [] });
-    const download = await server.call("GET", `/api/v1/assets/${asset}/download`, { key });
+    const download = await server.as(key).getDownload(asset);
     expect(download.body.url).toContain(s3.endpoint);
     const stored = Buffer.from(await (await fetch(download.body.url)).arrayBuffer());
     expect(stored.equals(readFileSync(file))).toBe(true);
@@ -379,9 +376,9 @@ test("verifies real deliveries, and refuses forged and old ones", async () => {
   const delivered = Promise.withResolvers<void>();
   const target = await receiver(() => delivered.resolve());
   const body = { url: target.url, events: ["video.asset.ready"], tenant_id };
-  const endpoint = await server.call("POST", "/api/v1/webhooks", { key, body });
+  const endpoint = await server.as(key).createWebhook(body);
   expect(endpoint.status, endpoint.text).toBe(201);
-  await server.call("POST", `/api/v1/webhooks/${endpoint.body.id}/test`, { key, body: {} });
+  await server.as(key).testWebhook(endpoint.body.id, {});
   await delivered.promise;
   const [delivery] = target.received;
   const input = { base, body: delivery?.body, headers: delivery?.headers, secret: endpoint.body.secret };

@@ -33,10 +33,10 @@ beforeAll(async () => {
   data = newFolder();
   [folder, server] = await Promise.all([installedClients("client"), startServer(data)]);
   writeFileSync(join(folder, "upload.js"), PROGRAM);
-  const { admin, call } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Client", slug: "client" } });
+  const { admin, as } = server;
+  const tenant = await as({ admin }).createTenant({ name: "Client", slug: "client" });
   const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write"] };
-  key = (await call("POST", "/api/v1/api_keys", { admin, body })).body.token;
+  key = (await as({ admin }).createApiKey(body)).body.token;
 });
 afterAll(async () => {
   server?.child.kill("SIGTERM");
@@ -86,9 +86,9 @@ async function sumOf(bytes: AsyncIterable<Uint8Array>): Promise<string> {
 }
 
 async function expectStored({ upload_id, asset_id }: Result, path: string): Promise<void> {
-  const upload = await server.call("GET", `/api/v1/uploads/${upload_id}`, { key });
+  const upload = await server.as(key).getUpload(upload_id);
   expect(upload.body).toMatchObject({ status: "completed", asset_id });
-  const { body } = await server.call("GET", `/api/v1/assets/${asset_id}/download`, { key });
+  const { body } = await server.as(key).getDownload(asset_id);
   const stored = (await fetch(body.url)).body as AsyncIterable<Uint8Array>;
   expect(await sumOf(stored)).toBe(await sumOf(createReadStream(path)));
 }
@@ -104,7 +104,7 @@ test("a file is uploaded with its progress, speed and remaining time", async () 
   const program = start(server.base, path, "path");
   const result = await program.result();
   await expectStored(result, path);
-  const asset = await server.call("GET", `/api/v1/assets/${result.asset_id}`, { key });
+  const asset = await server.as(key).getAsset(result.asset_id);
   expect(asset.body).toMatchObject({ title: "From a program", original_filename: "film.mp4" });
   const progress = program.progress();
   expect(progress[0]).toMatchObject({ bytesSent: 0, bytesTotal: 20 * MIB, bytesPerSecond: 0, secondsRemaining: null });
@@ -161,7 +161,7 @@ test("an upload that was aborted at the server begins again, and a refusal is re
   await paused;
   first.child.kill("SIGKILL");
   await first.ended;
-  const [pending] = (await server.call("GET", "/api/v1/uploads?status=pending", { key })).body;
+  const [pending] = (await server.as(key).listUploads({ status: "pending" })).body;
   const aborted = await server.call("DELETE", `/api/v1/uploads/tus/${pending.id}`, {
     key,
     headers: { "tus-resumable": "1.0.0" },

@@ -37,15 +37,14 @@ beforeEach(async () => {
 afterEach(() => app.close());
 
 async function framesOf(id: number): Promise<string[]> {
-  const { body } = await app.call("GET", `/api/v1/playback/${id}`, { key });
+  const { body } = await app.as(key).getPlayback(id);
   return frameHashes(await downloaded(app, body.hls_url));
 }
 const expectPlays = async (id: number, from: number, to: number) =>
   expect(await framesOf(id)).toEqual(hashes.slice(from * FPS, to * FPS));
 const stored = async () => (await app.opened.app.objects?.list("tenants/"))?.objects ?? [];
 const segments = async () => (await stored()).filter(({ key }) => key.endsWith(".m4s")).length;
-const remove = async (id: number) =>
-  expect((await app.call("DELETE", `/api/v1/assets/${id}`, { key })).status).toBe(204);
+const remove = async (id: number) => expect((await app.as(key).deleteAsset(id)).status).toBe(204);
 
 /** As the scheduled task does, when all workers have noticed. */
 async function collect(): Promise<void> {
@@ -56,9 +55,9 @@ async function collect(): Promise<void> {
 /** The tenant counts exactly what is in storage, the assets count it once, and the doctor finds no fault. */
 async function expectCounted(): Promise<void> {
   const bytes = (await stored()).reduce((sum, one) => sum + one.bytes, 0);
-  const { body: assets } = await app.call("GET", "/api/v1/assets", { key });
+  const { body: assets } = await app.as(key).listAssets();
   const sum = assets.reduce((total: number, asset: { storage_bytes: number }) => total + asset.storage_bytes, 0);
-  const { body } = await app.call("GET", "/api/v1/tenants", { key });
+  const { body } = await app.as(key).listTenants();
   expect([sum, body[0].storage_bytes]).toEqual([bytes, bytes + (await databaseBytes(app, body[0].id))]);
   app.advance(25 * 3_600_000);
   const { of } = await checkup(app);
@@ -73,7 +72,7 @@ test("a clip outlives its parent, which leaves only what the clip plays", async 
   await collect();
   expect(await segments()).toBeLessThan(before);
   await expectPlays(clip.id, 4, 12);
-  const { body } = await app.call("GET", `/api/v1/assets/${clip.id}`, { key });
+  const { body } = await app.as(key).getAsset(clip.id);
   expect(body.parent_asset_id).toBeNull();
   await expectCounted();
   await remove(clip.id);
@@ -127,8 +126,7 @@ test("a clip plays on when its parent is encoded again", async () => {
 
 nightly("parent and clip are published and expire independently", async () => {
   const clip = await clipOf(app, key, parent.id, 4, 8);
-  const patch = (id: number, video_asset: unknown) =>
-    app.call("PATCH", `/api/v1/assets/${id}`, { key, body: { video_asset } });
+  const patch = (id: number, video_asset: unknown) => app.as(key).unchecked.updateAsset(id, { video_asset });
   const status = async (id: string) => (await app.call("GET", `/media/${id}/master.m3u8`)).status;
   await patch(parent.id, { playback_policy: "signed" });
   expect([await status(parent.external_id), await status(clip.external_id)]).toEqual([403, 200]);
@@ -148,12 +146,12 @@ nightly("parent and clip are published and expire independently", async () => {
 test("subtitles and a chosen poster of clip and parent are their own", async () => {
   await subtitled(app, key, parent.id, {}, "WEBVTT\n\n00:00.000 --> 00:18.000\nWords\n");
   const clip = await clipOf(app, key, parent.id, 4, 8);
-  const poster = await app.call("PUT", `/api/v1/assets/${clip.id}/poster`, { key, body: { time_seconds: 1 } });
+  const poster = await app.as(key).setPoster(clip.id, { time_seconds: 1 });
   expect(poster.status, poster.text).toBe(200);
   await expectCounted();
   await remove(parent.id);
   await collect();
-  const { body } = await app.call("GET", `/api/v1/playback/${clip.id}`, { key });
+  const { body } = await app.as(key).getPlayback(clip.id);
   for (const url of [body.thumbnail_url, body.subtitles[0].url])
     expect((await app.opened.server.fetch(new Request(url))).status).toBe(200);
   await expectCounted();
@@ -175,7 +173,7 @@ test("while a backup copies objects, nothing is deleted; afterwards what no clip
 
 test("the quota counts shared bytes once", async () => {
   await app.plan(tenantId, "free");
-  const { body: assets } = await app.call("GET", `/api/v1/assets/${parent.id}`, { key });
+  const { body: assets } = await app.as(key).getAsset(parent.id);
   const clips = await Promise.all(Array.from({ length: 5 }, () => clipOf(app, key, parent.id, 0, 18)));
   for (const clip of clips) expect(clip.storage_bytes).toBeLessThan(assets.storage_bytes / 10);
   await expectCounted();
@@ -184,7 +182,7 @@ test("the quota counts shared bytes once", async () => {
 test("a clip of media that are deleted meanwhile is not created, and leaves nothing", async () => {
   const [created, removed] = await Promise.all([
     createClip(app, key, parent.id, { start_seconds: 0, end_seconds: 4 }),
-    app.call("DELETE", `/api/v1/assets/${parent.id}`, { key }),
+    app.as(key).deleteAsset(parent.id),
   ]);
   expect(removed.status).toBe(204);
   if (created.status === 201) {

@@ -28,9 +28,9 @@ beforeAll(async () => {
   return app.close;
 });
 
-const playback = async (id: number) => (await app.call("GET", `/api/v1/playback/${id}`, { key })).body;
+const playback = async (id: number) => (await app.as(key).getPlayback(id)).body;
 const text = async (url: string) => (await app.opened.server.fetch(new Request(url))).text();
-const shown = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const shown = async (id: number) => (await app.as(key).getAsset(id)).body;
 
 async function exactClip(id: number, start_seconds: number, end_seconds: number) {
   const { status, text, body } = await createClip(app, key, id, { start_seconds, end_seconds, mode: "exact" });
@@ -100,7 +100,7 @@ describe("an exact clip", () => {
     await app.newEvents();
     const clip = await exactClip(parent.id, 3, 13);
     expect(clip).toMatchObject({ playback_status: "processing", progress: 0, duration_seconds: 10, source_key: "" });
-    expectError(await app.call("GET", `/api/v1/playback/${clip.id}`, { key }), 422, "asset_not_ready");
+    expectError(await app.as(key).getPlayback(clip.id), 422, "asset_not_ready");
     // A worker that does not announce the capability does not get the job.
     expect((await next(app)).status).toBe(204);
     expect((await next(app, undefined, { capabilities: { tasks: 1 } })).status).toBe(204);
@@ -135,7 +135,7 @@ describe("an exact clip", () => {
     const { id } = await filmAsset(app, key, files, { playback_policy: "public" });
     await subtitled(app, key, id, {}, "WEBVTT\n\n00:04.000 --> 00:09.500\nWords\n");
     const clip = await exactClip(id, 5, 10);
-    expect((await app.call("DELETE", `/api/v1/assets/${id}`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteAsset(id)).status).toBe(204);
     await app.runTask("sweep-objects");
     expect(await workOnce(app)).toBe("completed");
     app.advance(3_600_000);
@@ -146,7 +146,7 @@ describe("an exact clip", () => {
     expect(frames.slice(FPS, 4 * FPS)).toHaveLength(3 * FPS);
     expect(await text(subtitles[0].url)).toContain("00:00:00.000 --> 00:00:04.500");
     const before = (await app.opened.app.objects?.list(`tenants/`))?.objects ?? [];
-    expect((await app.call("DELETE", `/api/v1/assets/${clip.id}`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteAsset(clip.id)).status).toBe(204);
     app.advance(3_600_000);
     await app.runTask("sweep-objects");
     const left = (await app.opened.app.objects?.list(`tenants/`))?.objects ?? [];
@@ -160,7 +160,7 @@ describe("an exact clip", () => {
     const outer = await cut(parent.id, 3, 13);
     const whole = await clipOf(app, key, outer.id, 0, 10);
     const exact = await cut(outer.id, 0.4, 9.6);
-    expect((await app.call("DELETE", `/api/v1/assets/${outer.id}`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteAsset(outer.id)).status).toBe(204);
     app.advance(3_600_000);
     await app.runTask("sweep-objects");
     const file = await downloaded(app, (await playback(whole.id)).hls_url);
@@ -194,9 +194,7 @@ describe("an exact clip", () => {
   nightly("has the profile of its parent's media, whatever becomes of a new encode of it", async () => {
     const film = await filmAsset(app, key, files);
     const profileOf = async (assetId: number) =>
-      (await app.call("GET", "/api/v1/transcoding_jobs", { key })).body.find(
-        ({ asset_id }: { asset_id: number }) => asset_id === assetId,
-      ).profile;
+      (await app.as(key).listJobs()).body.find(({ asset_id }: { asset_id: number }) => asset_id === assetId)?.profile;
     const clipped = async () => {
       const { id } = await exactClip(film.id, 1, 3);
       expect(await workOnce(app)).toBe("completed");
@@ -243,7 +241,7 @@ describe("an exact clip", () => {
     const fault = { code: "clip_not_possible", message: "No exact clip of this asset is possible.", retryable: false };
     await callback(app, contract, "fail", fault);
     expect(await shown(clip.id)).toMatchObject({ playback_status: "errored", error: { code: "clip_not_possible" } });
-    expect((await app.call("POST", `/api/v1/assets/${clip.id}/retry`, { key })).status).toBe(200);
+    expect((await app.as(key).retryAsset(clip.id)).status).toBe(200);
     expect(await workOnce(app)).toBe("completed");
     expect(await shown(clip.id)).toMatchObject({ playback_status: "ready", error: null, duration_seconds: 2 });
   });

@@ -36,13 +36,13 @@ beforeEach(async () => {
 });
 afterEach(() => app.close());
 
-const playback = async (id: number) => (await app.call("GET", `/api/v1/playback/${id}`, { key })).body;
-const shown = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const playback = async (id: number) => (await app.as(key).getPlayback(id)).body;
+const shown = async (id: number) => (await app.as(key).getAsset(id)).body;
 const fetched = async (url: string) => app.opened.server.fetch(new Request(url));
 const text = async (url: string) => (await fetched(url)).text();
 const framesOf = async (id: number) => frameHashes(await downloaded(app, (await playback(id)).hls_url));
 const trim = (id: number, start_seconds: number, end_seconds: number) =>
-  app.call("POST", `/api/v1/assets/${id}/trim`, { key, body: { start_seconds, end_seconds, mode: "exact" } });
+  app.as(key).trimAsset(id, { start_seconds, end_seconds, mode: "exact" });
 const stored = async () => (await app.opened.app.objects?.list("tenants/"))?.objects ?? [];
 
 /** Expects a range in seconds of the film to play: the frames of whole GOPs are its own. */
@@ -68,9 +68,9 @@ async function collect(): Promise<void> {
 async function expectCounted(): Promise<void> {
   await collect();
   const bytes = (await stored()).reduce((sum, one) => sum + one.bytes, 0);
-  const { body: assets } = await app.call("GET", "/api/v1/assets", { key });
+  const { body: assets } = await app.as(key).listAssets();
   const sum = assets.reduce((total: number, one: { storage_bytes: number }) => total + one.storage_bytes, 0);
-  const { body } = await app.call("GET", "/api/v1/tenants", { key });
+  const { body } = await app.as(key).listTenants();
   expect([sum, body[0].storage_bytes]).toEqual([bytes, bytes + (await databaseBytes(app, body[0].id))]);
   app.advance(25 * 3_600_000);
   const { of } = await checkup(app);
@@ -132,7 +132,7 @@ test("an asset that is trimmed at frames plays its old media until the job is co
   for (const url of middle) expect((await fetched(url)).status, url).toBe(200);
   await expectCounted();
   await expectPlays(asset.id, 4.2, 11.4);
-  expect((await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
+  expect((await app.as(key).deleteAsset(asset.id)).status).toBe(204);
   await collect();
   expect(await stored()).toEqual([]);
 });
@@ -164,8 +164,7 @@ test("clips of it play on, a clip is trimmed alone, and a new encode has the ful
 test("texts are those that the asset has when the job is complete", async () => {
   const vtt = (times: string, words: string) => `WEBVTT\n\n${times}\n${words}\n`;
   await subtitled(app, key, asset.id, { language: "de" }, vtt("00:00.000 --> 00:01.000", "vorher"));
-  const put = (cues: unknown[]) =>
-    app.call("POST", `/api/v1/assets/${asset.id}/tracks`, { key, body: { kind: "chapter", name: "parts", cues } });
+  const put = (cues: unknown[]) => app.as(key).unchecked.setTrack(asset.id, { kind: "chapter", name: "parts", cues });
   await put([{ start_ms: 0, payload: {} }]);
   expect((await trim(asset.id, 4.4, 12)).status).toBe(202);
   await subtitled(app, key, asset.id, { language: "en" }, vtt("00:03.000 --> 00:05.000", "across"));
@@ -175,8 +174,8 @@ test("texts are those that the asset has when the job is complete", async () => 
   expect(subtitles.map(({ language }: { language: string }) => language)).toEqual(["en"]);
   expect(await text(subtitles[0].url)).toBe("WEBVTT\n\n00:00:00.000 --> 00:00:00.600\nacross\n");
   expect(await text(storyboard_url)).toMatch(/--> 00:00:07\.600\n\S+\n*$/);
-  const { body: tracks } = await app.call("GET", `/api/v1/assets/${asset.id}/tracks`, { key });
-  expect(tracks.map((one: any) => one.cues.map((cue: any) => cue.start_ms))).toEqual([[0, 1600]]);
+  const { body: tracks } = await app.as(key).listTracks(asset.id);
+  expect(tracks.map((one) => one.cues.map((cue) => cue.start_ms))).toEqual([[0, 1600]]);
   await expectCounted();
 });
 
@@ -187,7 +186,7 @@ nightly("an asset whose trim fails plays on, and the trim is retried; other medi
     await callback(app, contract, "fail", { code: "encode_failed", message: "No.", retryable: false });
     expect(await shown(asset.id)).toMatchObject({ playback_status: "ready", error: { code: "encode_failed" } });
   };
-  const retry = () => app.call("POST", `/api/v1/assets/${asset.id}/retry`, { key });
+  const retry = () => app.as(key).retryAsset(asset.id);
   await trim(asset.id, 1, 7);
   await fail();
   await expectPlays(asset.id, 0, SECONDS);
@@ -203,10 +202,10 @@ nightly("an asset whose trim fails plays on, and the trim is retried; other medi
   const { body: contract } = await next(app, undefined, { capabilities: { clips: 1 } });
   await callback(app, contract, "fail", { code: "encode_failed", message: "No.", retryable: false });
   const body = { start_seconds: 0, end_seconds: 3 };
-  expect((await app.call("POST", `/api/v1/assets/${asset.id}/trim`, { key, body })).status).toBe(200);
+  expect((await app.as(key).trimAsset(asset.id, body)).status).toBe(200);
   expectError(await retry(), 409, "asset_conflict");
   expect((await shown(asset.id)).error).toBeNull();
-  await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
+  await app.as(key).deleteAsset(asset.id);
   await collect();
   expect(await stored()).toEqual([]);
 });

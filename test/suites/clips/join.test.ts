@@ -49,11 +49,11 @@ beforeAll(async () => {
   return app.close;
 });
 
-const playback = async (id: number) => (await app.call("GET", `/api/v1/playback/${id}`, { key })).body;
-const shown = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const playback = async (id: number) => (await app.as(key).getPlayback(id)).body;
+const shown = async (id: number) => (await app.as(key).getAsset(id)).body;
 const text = async (url: string) => (await app.opened.server.fetch(new Request(url))).text();
 const join = (asset_ids: unknown[], body: Record<string, unknown> = {}, as = key) =>
-  app.call("POST", "/api/v1/assets/join", { key: as, body: { asset_ids, ...body } });
+  app.as(as).unchecked.joinAssets({ asset_ids, ...body });
 
 async function joined(...ids: number[]) {
   const { status, text, body } = await join(ids);
@@ -102,7 +102,7 @@ describe("joining assets", () => {
     const folder = whole.manifest_path.replace(/[^/]*$/, "");
     const stored = (await app.opened.app.objects?.list(folder))?.objects ?? [];
     expect(whole.storage_bytes).toBe(stored.reduce((sum, { bytes }) => sum + bytes, 0));
-    expectError(await app.call("GET", `/api/v1/assets/${whole.id}/download`, { key }), 410, "source_deleted");
+    expectError(await app.as(key).getDownload(whole.id), 410, "source_deleted");
   });
 
   test("is done by a job, which only workers get that support it, with the usual events", async () => {
@@ -122,8 +122,7 @@ describe("joining assets", () => {
     const part = await filmAsset(app, key, files, { playback_policy: "public" });
     const clip = await clipOf(app, key, part.id, 4, 12);
     const whole = await joined(clip.id, clip.id);
-    for (const { id } of [clip, part])
-      expect((await app.call("DELETE", `/api/v1/assets/${id}`, { key })).status).toBe(204);
+    for (const { id } of [clip, part]) expect((await app.as(key).deleteAsset(id)).status).toBe(204);
     app.advance(3_600_000);
     await app.runTask("sweep-objects");
     const expected = hashes.first.slice(4 * FPS, 12 * FPS);
@@ -134,7 +133,7 @@ describe("joining assets", () => {
     const cut = await clipOf(app, key, whole.id, 4, 12);
     const again = await joined(cut.id, whole.id);
     const trim = { start_seconds: 1, end_seconds: 11, mode: "exact" };
-    expect((await app.call("POST", `/api/v1/assets/${whole.id}/trim`, { key, body: trim })).status).toBe(202);
+    expect((await app.as(key).trimAsset(whole.id, trim)).status).toBe(202);
     expect(await workOnce(app)).toBe("completed");
     const trimmed = await frameHashes(await downloaded(app, (await playback(whole.id)).hls_url));
     expect(trimmed).toHaveLength(10 * FPS);
@@ -182,7 +181,7 @@ describe("joining assets", () => {
     const part = await filmAsset(app, key, files, { playback_policy: "public" });
     await subtitled(app, key, part.id, {}, "WEBVTT\n\n00:04.000 --> 00:09.500\nWords\n");
     const chapters = { kind: "chapter", name: "chapters", cues: [{ start_ms: 1000, payload: { title: "One" } }] };
-    expect((await app.call("POST", `/api/v1/assets/${part.id}/tracks`, { key, body: chapters })).status).toBe(201);
+    expect((await app.as(key).setTrack(part.id, chapters)).status).toBe(201);
     const whole = await joined(second.id, part.id, part.id);
     await checkup(app, { fix: true });
     const { subtitles } = await playback(whole.id);
@@ -190,7 +189,7 @@ describe("joining assets", () => {
     expect(vtt).toContain("00:00:11.360 --> 00:00:16.860");
     expect(vtt).toContain("00:00:29.360 --> 00:00:34.860");
     expect(vtt.match(/WEBVTT/g)).toHaveLength(1);
-    const { body: tracks } = await app.call("GET", `/api/v1/assets/${whole.id}/tracks`, { key });
+    const { body: tracks } = await app.as(key).listTracks(whole.id);
     expect(tracks[0].cues).toMatchObject([
       { start_ms: 8360, end_ms: 25_360 },
       { start_ms: 26_360, end_ms: 43_360 },
@@ -200,7 +199,7 @@ describe("joining assets", () => {
         /delivered.*subtitles/.test(key),
       );
     expect(await texts()).toHaveLength(1);
-    expect((await app.call("DELETE", `/api/v1/assets/${whole.id}`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteAsset(whole.id)).status).toBe(204);
     app.advance(3_600_000);
     await app.runTask("sweep-objects");
     expect(await texts()).toEqual([]);
@@ -230,7 +229,7 @@ describe("joining assets", () => {
   test("fails with a clear message when a part is deleted before its job", async () => {
     const part = await filmAsset(app, key, files, { playback_policy: "public" });
     const { body } = await join([first.id, part.id]);
-    expect((await app.call("DELETE", `/api/v1/assets/${part.id}`, { key })).status).toBe(204);
+    expect((await app.as(key).deleteAsset(part.id)).status).toBe(204);
     app.advance(3_600_000);
     await app.runTask("sweep-objects");
     await expect(workOnce(app)).rejects.toThrow(/failed/);

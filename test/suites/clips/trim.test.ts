@@ -38,7 +38,7 @@ beforeEach(async () => {
 });
 afterEach(() => app.close());
 
-const playback = async (id: number) => (await app.call("GET", `/api/v1/playback/${id}`, { key })).body;
+const playback = async (id: number) => (await app.as(key).getPlayback(id)).body;
 const framesOf = async (id: number) => frameHashes(await downloaded(app, (await playback(id)).hls_url));
 const expectPlays = async (id: number, from: number, to: number) =>
   expect(await framesOf(id)).toEqual(hashes.slice(from * FPS, to * FPS));
@@ -57,9 +57,9 @@ async function collect(): Promise<void> {
 async function expectCounted(): Promise<void> {
   await collect();
   const bytes = (await stored()).reduce((sum, one) => sum + one.bytes, 0);
-  const { body: assets } = await app.call("GET", "/api/v1/assets", { key });
+  const { body: assets } = await app.as(key).listAssets();
   const sum = assets.reduce((total: number, one: { storage_bytes: number }) => total + one.storage_bytes, 0);
-  const { body } = await app.call("GET", "/api/v1/tenants", { key });
+  const { body } = await app.as(key).listTenants();
   expect([sum, body[0].storage_bytes]).toEqual([bytes, bytes + (await databaseBytes(app, body[0].id))]);
   app.advance(25 * 3_600_000);
   const { of } = await checkup(app);
@@ -92,7 +92,7 @@ test("a trimmed asset plays the part, keeps its source, and the rest of its medi
   expect((await trim(asset.id, { start_seconds: 4, end_seconds: 8, mode: "exact" })).body.duration_seconds).toBe(4);
   await expectCounted();
   await expectPlays(asset.id, 8, 12);
-  expect((await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
+  expect((await app.as(key).deleteAsset(asset.id)).status).toBe(204);
   await collect();
   expect(await stored()).toEqual([]);
 });
@@ -112,8 +112,7 @@ nightly("clips of it play on, and a trimmed clip leaves its asset as it is", asy
   await expectPlays(clip.id, 4, 8);
   expect((await framesOf(exact.id)).slice(FPS)).toEqual(hashes.slice(2 * FPS, 8 * FPS));
   await expectPlays(asset.id, 12, 16);
-  for (const { id } of [asset, clip, exact])
-    expect((await app.call("DELETE", `/api/v1/assets/${id}`, { key })).status).toBe(204);
+  for (const { id } of [asset, clip, exact]) expect((await app.as(key).deleteAsset(id)).status).toBe(204);
   await collect();
   expect(await stored()).toEqual([]);
 });
@@ -124,7 +123,7 @@ test("subtitles, tracks and the storyboard are cut; those without cues in the ra
   const inside = vtt(cue("00:03.000 --> 00:05.000", "across"), cue("00:13.000 --> 00:14.000", "behind"));
   await subtitled(app, key, asset.id, { language: "en" }, inside);
   await subtitled(app, key, asset.id, { language: "de" }, vtt(cue("00:00.000 --> 00:01.000", "vorher")));
-  const put = (body: unknown) => app.call("POST", `/api/v1/assets/${asset.id}/tracks`, { key, body });
+  const put = (body: unknown) => app.as(key).unchecked.setTrack(asset.id, body);
   await put({ kind: "chapter", name: "parts", cues: [0, 6000].map((start_ms) => ({ start_ms, payload: {} })) });
   await put({ kind: "scene", cues: [{ start_ms: 1000, end_ms: 2000, payload: {} }] });
   await put({ kind: "index", name: "elsewhere", storage_key: "s3://mine/index" });
@@ -133,8 +132,8 @@ test("subtitles, tracks and the storyboard are cut; those without cues in the ra
   expect(subtitles.map(({ language }: { language: string }) => language)).toEqual(["en"]);
   expect(await text(subtitles[0].url)).toBe("WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nacross\n");
   expect(await text(storyboard_url)).toMatch(/--> 00:00:08\.000\n\S+\n*$/);
-  const { body: tracks } = await app.call("GET", `/api/v1/assets/${asset.id}/tracks`, { key });
-  expect(tracks.map((one: any) => [one.kind, one.cues?.map((cue: any) => cue.start_ms)])).toEqual(
+  const { body: tracks } = await app.as(key).listTracks(asset.id);
+  expect(tracks.map((one) => [one.kind, one.cues?.map((cue) => cue.start_ms)])).toEqual(
     expect.arrayContaining([
       ["chapter", [0, 2000]],
       ["index", undefined],
@@ -151,7 +150,7 @@ nightly("an asset that is encoded again has its full length", async () => {
   await expectCounted();
   await expectPlays(asset.id, 0, SECONDS);
   await expectPlays(clip.id, 4, 8);
-  await app.call("DELETE", `/api/v1/assets/${clip.id}`, { key });
+  await app.as(key).deleteAsset(clip.id);
   await expectCounted();
   await expectPlays(asset.id, 0, SECONDS);
 });
@@ -159,11 +158,7 @@ nightly("an asset that is encoded again has its full length", async () => {
 test("is trimmed once with an Idempotency-Key, also when its job is queued", async () => {
   const repeated = async (name: string, body: Record<string, unknown>) => {
     const send = (changed = {}) =>
-      app.call("POST", `/api/v1/assets/${asset.id}/trim`, {
-        key,
-        headers: { "Idempotency-Key": name },
-        body: { ...body, ...changed },
-      });
+      app.as({ key, headers: { "Idempotency-Key": name } }).unchecked.trimAsset(asset.id, { ...body, ...changed });
     const first = await send();
     const again = await send();
     expect(again.body).toEqual(first.body);

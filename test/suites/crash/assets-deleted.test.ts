@@ -14,9 +14,9 @@ async function platform() {
   const dataDir = emptyFolder();
   const server = await startServer(dataDir);
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "T", slug: "t" });
   const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write"] };
-  const key = (await server.call("POST", "/api/v1/api_keys", { admin, body })).body.token as string;
+  const key = (await server.as({ admin }).createApiKey(body)).body.token as string;
   const kept = (await readyAsset(server, key)).asset.id as number;
   server.child.kill("SIGTERM");
   await server.ended;
@@ -45,7 +45,7 @@ const kill = async (server: RunningServer) => {
 };
 
 async function expectSound(server: RunningServer, { dataDir, admin, key, kept }: Awaited<ReturnType<typeof platform>>) {
-  expect((await server.call("GET", `/api/v1/assets/${kept}`, { key })).body.playback_status).toBe("ready");
+  expect((await server.as(key).getAsset(kept)).body.playback_status).toBe("ready");
   const checked = await json(["admin", "doctor", "--data", dataDir], { env: { VODBOX_ADMIN_TOKEN: admin } });
   expect(checked.findings.filter((finding: { ok: boolean }) => !finding.ok)).toEqual([]);
   server.child.kill("SIGTERM");
@@ -58,14 +58,13 @@ nightly("expired assets are all deleted, each with one event, although the serve
   const { dataDir, key } = all;
   const until = Date.now() + 1000;
   inDatabase(dataDir, (database) => database.exec(`UPDATE assets SET expires_at = ${until} WHERE id <> ${all.kept}`));
-  const left = async (server: RunningServer) =>
-    (await server.call("GET", "/api/v1/assets?limit=500", { key })).body.length as number;
+  const left = async (server: RunningServer) => (await server.as(key).listAssets({ limit: 500 })).body.length as number;
   let cut = 0;
   let server = await startServer(dataDir);
   for (let round = 0; round < 3; round++) {
     const ids = inOrder(dataDir, all.kept);
     const reached = ids[Math.floor(ids.length / 3)];
-    const status = async () => (await server.call("GET", `/api/v1/assets/${reached}`, { key })).status;
+    const status = async () => (await server.as(key).getAsset(reached)).status;
     await expect.poll(status, { timeout: 60_000, interval: 5 }).toBe(404);
     await kill(server);
     const deleted = countOf(dataDir, DELETED);
@@ -92,11 +91,7 @@ test("a bulk deletion that was killed is completed by a repeated request", async
   const ids = inOrder(dataDir, all.kept);
   let server = await startServer(dataDir);
   const bulk = (some: number[], name: string) =>
-    server.call("POST", "/api/v1/assets/bulk", {
-      key,
-      headers: { "idempotency-key": name },
-      body: { ids: some, action: "delete" },
-    });
+    server.as({ key, headers: { "idempotency-key": name } }).changeAssets({ ids: some, action: "delete" });
   let cut = 0;
   for (let from = 0; from < ASSETS; from += 1000) {
     const some = ids.slice(from, from + 1000);
@@ -104,7 +99,7 @@ test("a bulk deletion that was killed is completed by a repeated request", async
       if (error instanceof TypeError) return null;
       throw error;
     });
-    const status = async () => (await server.call("GET", `/api/v1/assets/${some[300]}`, { key })).status;
+    const status = async () => (await server.as(key).getAsset(some[300])).status;
     await expect.poll(status, { timeout: 60_000, interval: 1 }).toBe(404);
     await kill(server);
     const answered = await answer;

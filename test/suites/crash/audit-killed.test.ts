@@ -9,10 +9,10 @@ test("an acknowledged admin action is in the audit log after kill -9 right after
     const server = await startServer(dataDir);
     const { admin } = server;
     const slug = `t${round}`;
-    const made = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: slug, slug } });
-    const changed = await server.call("PATCH", `/api/v1/admin/tenants/${made.body.id}`, { admin, body: { name: "N" } });
-    const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: made.body.id } });
-    const last = await server.call("POST", "/api/v1/admin/tokens/live/rotate", { admin });
+    const made = await server.as({ admin }).createTenant({ name: slug, slug });
+    const changed = await server.as({ admin }).updateTenant(made.body.id, { name: "N" });
+    const issued = await server.as({ admin }).createApiKey({ tenant_id: made.body.id });
+    const last = await server.as({ admin }).rotateToken("live");
     server.child.kill("SIGKILL");
     expect((await server.ended).signal).toBe("SIGKILL");
     for (const answer of [made, changed, issued, last]) {

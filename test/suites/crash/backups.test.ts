@@ -70,7 +70,7 @@ test(`backups under load for ${SECONDS} s: each is intact, complete, and newer t
       const id = ready.at(-1);
       if (id === undefined) return void (await new Promise((resolve) => setImmediate(resolve)));
       const body = { asset_id: id, session_id: `s-${random.whole(1, 50)}`, event: "play", position_seconds: 0 };
-      await server.call("POST", "/api/v1/playback_events", { body });
+      await server.as().recordPlaybackEvents(body);
       made.beacons++;
     }),
   ];
@@ -109,7 +109,7 @@ test(`backups under load for ${SECONDS} s: each is intact, complete, and newer t
   // Nothing that waited for a backup waits forever.
   const late = await uploaded(server, key);
   await ask("DELETE", `/api/v1/assets/${late.asset.id}`, { key }, 204);
-  expect((await server.call("GET", "/readyz")).status).toBe(200);
+  expect((await server.as().getReadiness()).status).toBe(200);
 
   /** Compares rows and bytes; of the counters, only those that never decrease. */
   function checkRestored(data: string, earlier: Record<string, number>) {

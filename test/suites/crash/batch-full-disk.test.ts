@@ -21,9 +21,9 @@ test("a full disk stores nothing of a batch, by any way, and with space each con
   mkdirSync(dataDir);
   const server = await startServer(dataDir, { env: { VODBOX_MIN_FREE_BYTES: "0" } });
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Full", slug: "full" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "Full", slug: "full" });
   const scopes = ["assets:read", "assets:write"];
-  const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
+  const issued = await server.as({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes });
   const batch = await leased(server, issued.body.token);
   const batchUpload = async (mode: string) => {
     const { body: made } = await batch.want(mode, body, { mode: mode === "in parts" ? "proxy" : mode });
@@ -48,7 +48,7 @@ test("a full disk stores nothing of a batch, by any way, and with space each con
   }
   const listed = await batch.ask("GET", "/uploads");
   expect(listed.body).toMatchObject(Array(4).fill({ status: "pending", bytes_received: 0 }));
-  expect((await server.call("GET", "/healthz")).status).toBe(200);
+  expect((await server.as().getHealth()).status).toBe(200);
 
   rmSync(join(disk.path, "filler"));
   for (const [name, send] of Object.entries(ways)) expect(await send(), name).toMatchObject({ status: 200 });

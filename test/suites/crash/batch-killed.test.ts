@@ -30,7 +30,7 @@ test(`kill -9 in the middle of a commit, ${ROUNDS} times: all assets or none, an
       }),
     );
   }
-  const count = async () => (await server.call("GET", "/api/v1/assets?limit=500", { key })).body.length;
+  const count = async () => (await server.as(key).listAssets({ limit: 500 })).body.length;
   let made = 0;
   // The duration of a commit here, so that the kills are spread over it.
   let commitMs = 0;
@@ -65,7 +65,7 @@ test(`kill -9 in the middle of a commit, ${ROUNDS} times: all assets or none, an
     made += ASSETS;
     expect(await count()).toBe(made);
     for (const asset of again.body.assets)
-      expect((await server.call("GET", `/api/v1/assets/${asset.id}`, { key })).body.playback_status).toBe("ready");
+      expect((await server.as(key).getAsset(asset.id)).body.playback_status).toBe("ready");
   }
   console.log(`${cut} of ${ROUNDS} commits were cut before they counted; one takes ${Math.round(commitMs)} ms`);
   await stopCleanly(server);

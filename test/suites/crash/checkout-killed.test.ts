@@ -14,20 +14,18 @@ test("killed between the provider's response and its own, a server creates no se
   const dataDir = emptyFolder();
   let server = await startServer(dataDir, { env });
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "A", slug: "a" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "A", slug: "a" });
   const order = () =>
-    server.call("POST", "/api/v1/billing/checkout", {
-      admin,
-      body: { plan_name: "starter", tenant_id: tenant.body.id },
-      headers: { "idempotency-key": "once" },
-    });
+    server
+      .as({ admin, headers: { "idempotency-key": "once" } })
+      .createOrder({ plan_name: "starter", tenant_id: tenant.body.id });
 
   // Stripe has created the session, and its response is on the way.
   stripe.mischief.push(() => void server.child.kill("SIGKILL"));
   await expect(order()).rejects.toThrow();
   expect((await server.ended).signal).toBe("SIGKILL");
   server = await startServer(dataDir, { env });
-  const orders = await server.call("GET", "/api/v1/billing/orders", { admin });
+  const orders = await server.as({ admin }).listOrders();
   expect(orders.body).toMatchObject([{ status: "creating", checkout_url: null }]);
 
   const answers = [await order(), await order()];

@@ -6,6 +6,7 @@ import { uploaded } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { freshly } from "#test/support/fresh.ts";
 import { type RunningServer, run, startServer, stopCleanly } from "#test/support/process.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60" };
 /** A copy of only these must be the whole data directory. */
@@ -17,7 +18,7 @@ async function tenantOf(server: RunningServer) {
   const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
   const scopes = ["assets:read", "assets:write"];
   const issued = await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
-  return { call, key: issued.body.token as string };
+  return { as: typedClient(call), call, key: issued.body.token as string };
 }
 
 /** A new data directory with only `vodbox.db` of the three files of the database. */
@@ -49,20 +50,22 @@ test.each(
   expect((await server.ended).code).toBe(0);
 
   const again = await startServer(copied(server.dataDir), { env });
-  const found = await again.call("GET", `/api/v1/assets/${asset.id}`, { key });
+  const found = await again.as(key).getAsset(asset.id);
   expect(found.body).toMatchObject({ id: asset.id, title: "clip" });
 });
 
 test.each(rows([[[]], [["--processes", "2"]]], 1))("and also after a stop under load %j", async (args) => {
   const server = await startServer(emptyFolder(), { env, args });
-  const { call, key } = await tenantOf(server);
+  const { as, key } = await tenantOf(server);
   const made = new Set<number>();
   let stopping = false;
   const writers = Array.from({ length: 8 }, async (_, writer) => {
     for (let count = 0; !stopping; count++) {
       const body = { filename: `${writer}-${count}.mp4`, bytes_expected: 10, description: "x".repeat(4000) };
       // Once it stops, connections are refused and cut.
-      const answer = await call("POST", "/api/v1/uploads/initiate", { key, body }).catch(() => null);
+      const answer = await as(key)
+        .initiateUpload(body)
+        .catch(() => null);
       if (answer?.status === 201) made.add(answer.body.asset_id);
       if (answer === null) return;
     }

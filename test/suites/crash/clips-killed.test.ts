@@ -28,8 +28,7 @@ const args = ["--workers", "1"];
 
 type Clip = { id: number; mode: string; frames: number };
 
-const shown = async (server: RunningServer, key: string, id: number) =>
-  (await server.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const shown = async (server: RunningServer, key: string, id: number) => (await server.as(key).getAsset(id)).body;
 const untilReady = (server: RunningServer, key: string, id: number) =>
   until(
     `asset ${id} is ready`,
@@ -116,7 +115,7 @@ test(`kill -9 of the server and its worker among clips, ${ROUNDS} times: each 20
 
   const later = await testApp({ rate_limit_pictures: "10000/60" }, dataDir);
   for (const { id, mode, frames } of clips) {
-    const { body } = await later.call("GET", `/api/v1/playback/${id}`, { key });
+    const { body } = await later.as(key).getPlayback(id);
     if (mode === "exact") expect(await frameHashes(await downloaded(later, body.hls_url))).toHaveLength(frames);
     else expect((await later.opened.server.fetch(new Request(body.hls_url))).status).toBe(200);
   }
@@ -143,7 +142,7 @@ nightly(
         const from = random.whole(1, 300);
         const count = random.whole(20, 140);
         const body = { start_seconds: from / FPS, end_seconds: (from + count) / FPS, mode: "exact" };
-        const { status, text } = await server.call("POST", `/api/v1/assets/${id}/trim`, { key, body });
+        const { status, text } = await server.as(key).trimAsset(id, body);
         // A range of whole segments needs no job.
         expect([200, 202], text).toContain(status);
         trims.push({ id, frames: count });
@@ -163,7 +162,7 @@ nightly(
 
     const later = await testApp({ rate_limit_pictures: "10000/60" }, dataDir);
     for (const { id, frames } of trims) {
-      const { body } = await later.call("GET", `/api/v1/playback/${id}`, { key });
+      const { body } = await later.as(key).getPlayback(id);
       expect(await frameHashes(await downloaded(later, body.hls_url))).toHaveLength(frames);
     }
     await expectClean(later);

@@ -28,12 +28,12 @@ test.for(rows(PATHS, 3))(
     const server = await startServer(dataDir, {
       env: { VODBOX_MIN_FREE_BYTES: String(RESERVE), VODBOX_RATE_LIMIT_UPLOADS: "10000/60" },
     });
-    const { admin, call, base } = server;
+    const { admin, as, call, base } = server;
     const tenants: string[] = [];
     for (let n = 0; n < SENDERS; n++) {
-      const made = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: `t${n}`, slug: `t${n}` } });
+      const made = await as({ admin }).createTenant({ name: `t${n}`, slug: `t${n}` });
       const body = { tenant_id: made.body.id, scopes: ["assets:read", "assets:write"] };
-      tenants.push((await call("POST", "/api/v1/api_keys", { admin, body })).body.token);
+      tenants.push((await as({ admin }).createApiKey(body)).body.token);
     }
     const [owner = ""] = tenants;
     const free = () => {
@@ -42,7 +42,7 @@ test.for(rows(PATHS, 3))(
     };
     const initiate = { filename: "a.mp4", bytes_expected: ANNOUNCED };
     const signed = async (): Promise<Sending> => {
-      const { body } = await call("POST", "/api/v1/uploads/initiate", { key: owner, body: initiate });
+      const { body } = await as(owner).initiateUpload(initiate);
       return { method: "PUT", url: body.upload_url, headers: { ...body.upload_headers, "content-length": ANNOUNCED } };
     };
     const paths: Record<(typeof PATHS)[number], (index: number) => Promise<Sending>> = {
@@ -52,9 +52,8 @@ test.for(rows(PATHS, 3))(
         return { ...rest, headers: { ...headers, "content-range": `bytes 0-${ANNOUNCED - 1}/${ANNOUNCED}` } };
       },
       async part() {
-        const begun = await call("POST", "/api/v1/uploads/initiate_multipart", { key: owner, body: initiate });
-        const at = `/api/v1/uploads/${begun.body.id}/sign_part`;
-        const part = (await call("POST", at, { key: owner, body: { part_number: 1 } })).body;
+        const begun = await as(owner).initiateMultipartUpload(initiate);
+        const part = (await as(owner).signUploadPart(begun.body.id, { part_number: 1 })).body;
         return { method: "PUT", url: part.url, headers: { ...part.headers, "content-length": ANNOUNCED } };
       },
       async tus() {
@@ -66,10 +65,10 @@ test.for(rows(PATHS, 3))(
         return { method: "PATCH", url: new URL(made.headers.get("location") as string, base).href, headers: more };
       },
       async "ingest proxy"() {
-        const batch = (await call("POST", "/api/v1/ingest_batches", { key: owner, body: {} })).body;
+        const batch = (await as(owner).createBatch({})).body;
         const wish = { object_key: "a.mp4", bytes_expected: ANNOUNCED, content_type: "video/mp4", mode: "proxy" };
         const at = `/api/v1/ingest_batches/${batch.id}/uploads`;
-        const { id } = (await call("POST", at, { key: owner, body: wish })).body;
+        const { id } = (await as(owner).createBatchUpload(batch.id, wish)).body;
         const headers = { "x-api-key": owner, "content-length": ANNOUNCED, "content-type": "video/mp4" };
         return { method: "PUT", url: `${base}${at}/${id}/proxy`, headers };
       },
@@ -113,7 +112,7 @@ test.for(rows(PATHS, 3))(
     let first = -1;
     let rests = 0;
     await until(`the disk to rest after ${name}`, async () => {
-      expect((await call("GET", "/healthz")).status).toBe(200);
+      expect((await as().getHealth()).status).toBe(200);
       // The server's own writes, such as those of its log and database, are small.
       rests = Math.abs(free() - first) < MIB / 4 ? rests + 1 : 0;
       if (rests === 0) first = free();
@@ -123,7 +122,7 @@ test.for(rows(PATHS, 3))(
     expect(statuses, name).toContain(507);
     expect(new Set(statuses), name).toEqual(new Set([507]));
     // Others can still write to the database.
-    const patch = await call("PATCH", "/api/v1/admin/tenants/t0", { admin, body: { name: `after ${name}` } });
+    const patch = await as({ admin }).updateTenant("t0", { name: `after ${name}` });
     expect(patch.status, name).toBe(200);
     for (const request of requests) request.destroy();
     if (name === "import")
@@ -136,15 +135,14 @@ test("below the reserve small requests are served, and large ones are refused", 
   const dataDir = join(disk.path, "data");
   mkdirSync(dataDir);
   const server = await startServer(dataDir, { env: { VODBOX_MIN_FREE_BYTES: String(RESERVE) } });
-  const { admin, call } = server;
-  const tenant = (await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "a", slug: "a" } })).body;
+  const { admin, as, call } = server;
+  const tenant = (await as({ admin }).createTenant({ name: "a", slug: "a" })).body;
   const scopes = { tenant_id: tenant.id, scopes: ["assets:read", "assets:write"] };
-  const key = (await call("POST", "/api/v1/api_keys", { admin, body: scopes })).body.token;
+  const key = (await as({ admin }).createApiKey(scopes)).body.token;
   const upload = { filename: "a.mp4", bytes_expected: 1 };
-  const { asset_id: id } = (await call("POST", "/api/v1/uploads/initiate", { key, body: upload })).body;
+  const { asset_id: id } = (await as(key).initiateUpload(upload)).body;
   const cues = Array.from({ length: 400 }, (_, n) => ({ start_ms: n, payload: { text: "x".repeat(400) } }));
-  const track = (name: string) =>
-    call("POST", `/api/v1/assets/${id}/tracks`, { key, body: { kind: "scene", name, cues } });
+  const track = (name: string) => as(key).setTrack(id, { kind: "scene", name, cues });
   expect((await track("before")).status).toBe(201);
   const { bavail, bsize } = statfsSync(disk.path);
   writeFileSync(join(disk.path, "filler"), Buffer.alloc(bavail * bsize - RESERVE + MIB));
@@ -152,6 +150,6 @@ test("below the reserve small requests are served, and large ones are refused", 
   const csv = { raw: "original_filename,title\na.mp4,b\n", headers: { "content-type": "text/csv" } };
   expect((await call("POST", "/api/v1/assets/import", { key, ...csv })).status).toBe(507);
   const body = { video_asset: { title: "Still works" } };
-  expect((await call("PATCH", `/api/v1/assets/${id}`, { key, body })).status).toBe(200);
-  expect((await call("DELETE", `/api/v1/assets/${id}`, { key })).status).toBe(204);
+  expect((await as(key).updateAsset(id, body)).status).toBe(200);
+  expect((await as(key).deleteAsset(id)).status).toBe(204);
 });

@@ -48,7 +48,7 @@ test.each(rows(VIDEOS, 1))(
     expect(Math.min(...sizes)).toBeGreaterThan(300);
 
     await until("it is complete", async () => (await state()).encoding_status === "complete", 120_000);
-    const { body: complete } = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
+    const { body: complete } = await server.as(key).getPlayback(asset.id);
     const last = await playlistsOf(complete.hls_url);
     expect(namesOf(playlists)).toEqual(namesOf(last));
     expect(namesOf(last).filter((one) => one !== "audio")).toHaveLength(count);
@@ -61,7 +61,7 @@ test.each(rows(VIDEOS, 1))(
       if (!url.includes("/audio/"))
         expect(packets.split("\n").filter(Boolean), url).toHaveLength(Math.round(seconds * 25));
     }
-    const { body } = await server.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key });
+    const { body } = await server.as(key).getJob(job.id);
     expect(body).toMatchObject({ status: "completed", attempt: 1, uncuttable: null });
     await stopCleanly(server);
     const types = rowsOf(dataDir).events.map(({ type }) => type);
@@ -78,7 +78,7 @@ test("one of a single segment is ready when it is complete, with all renditions"
   const key = await tenantKey(server);
   const fields = { early_playback: true, playback_policy: "public" };
   const { asset } = await uploaded(server, key, { bytes: readFileSync(clip), ...fields });
-  const state = async () => (await server.call("GET", `/api/v1/assets/${asset.id}`, { key })).body;
+  const state = async () => (await server.as(key).getAsset(asset.id)).body;
   const ready = await until("the asset is ready", async () => {
     const now = await state();
     return now.playback_status === "ready" ? now : null;

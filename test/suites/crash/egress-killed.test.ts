@@ -17,15 +17,12 @@ test("egress counts sent bytes: not the rest of an abandoned segment, none lost 
   const dataDir = emptyFolder();
   let server = await startServer(dataDir, { env });
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", {
-    admin,
-    body: { name: "Egress", slug: "egress" },
-  });
+  const tenant = await server.as({ admin }).createTenant({ name: "Egress", slug: "egress" });
   const tenant_id = tenant.body.id;
   const scopes = ["assets:read", "assets:write"];
-  const key = (await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id, scopes } })).body.token;
+  const key = (await server.as({ admin }).createApiKey({ tenant_id, scopes })).body.token;
   const path = await segmentOf(server, key);
-  const counted = async () => (await server.call("GET", "/api/v1/tenants", { key })).body[0].egress_bytes as number;
+  const counted = async () => (await server.as(key).listTenants()).body[0].egress_bytes as number;
   const restart = async (signal: NodeJS.Signals) => {
     server.child.kill(signal);
     await server.ended;

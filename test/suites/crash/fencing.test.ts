@@ -38,7 +38,7 @@ async function queueJobs(server: RunningServer, count: number): Promise<void> {
 }
 
 const states = async (server: RunningServer, status: string): Promise<{ id: number }[]> =>
-  (await server.call("GET", `/api/v1/transcoding_jobs?status=${status}&limit=500`, { admin: server.admin })).body;
+  (await server.as({ admin: server.admin }).listJobs({ status, limit: 500 })).body;
 
 /** Each job is done once: one attempt completed it, one event was emitted, and its asset plays. */
 function expectEachOnce(dataDir: string, count: number) {
@@ -136,14 +136,14 @@ test(`eight workers and ${COUNT} jobs: each is leased once, and completed by who
   const dataDir = emptyFolder();
   const server = await startServer(dataDir, { env });
   const { key, asset } = await uploadClip(server, clip);
-  const { source_key } = (await server.call("GET", `/api/v1/assets/${asset.id}`, { key })).body;
+  const { source_key } = (await server.as(key).getAsset(asset.id)).body;
   const fields = { title: "x", input_status: "uploaded", playback_status: "draft", source_key };
   const sizes = { source_bytes: 1, storage_bytes: 0, duration_seconds: 0 };
   let registered = 1;
   const register = async () => {
     while (registered++ < COUNT) {
       const body = { tenant_id: asset.tenant_id, video_asset: { ...fields, ...sizes } };
-      expect((await server.call("POST", "/api/v1/assets", { key, body })).status).toBe(201);
+      expect((await server.as(key).createAsset(body)).status).toBe(201);
     }
   };
   await Promise.all(Array.from({ length: 16 }, register));

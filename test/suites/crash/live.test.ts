@@ -14,8 +14,8 @@ import { smallDisk } from "#test/support/storage/small-disk.ts";
 const RESERVE = 24 * 2 ** 20;
 
 type Asset = { id: number; duration_seconds: number; playback_status: string; height: number };
-const assetsOf = async ({ call }: LiveServer, { key }: TestChannel): Promise<Asset[]> =>
-  (await call("GET", "/api/v1/assets", { key })).body;
+const assetsOf = async ({ as }: LiveServer, { key }: TestChannel): Promise<Asset[]> =>
+  (await as(key).listAssets()).body;
 const streamsIn = ({ dataDir }: LiveServer) => globSync("live/*/*p", { cwd: dataDir });
 const segmentsIn = ({ dataDir }: LiveServer) => globSync("live/*/*p/?????.m4s", { cwd: dataDir });
 const untilSegments = (server: LiveServer, count: number) =>
@@ -54,7 +54,7 @@ nightly("a publisher with other codec parameters begins another recording", asyn
 test("a publisher takes over where the channel allows it, and continues the stream", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
-  await server.call("PATCH", `/api/v1/live/channels/${channel.id}`, { key: channel.key, body: { takeover: true } });
+  await server.as(channel.key).updateChannel(channel.id, { takeover: true });
   const first = publish(server, channel, 60);
   await untilSegments(server, 1);
   expect((await publish(server, channel, 4).exit)[0]).toBe(0);
@@ -68,7 +68,7 @@ nightly("a publisher with a rotated stream key replaces the one with the old key
   const channel = await newChannel(server);
   const first = publish(server, channel, 60);
   await untilSegments(server, 1);
-  const rotated = await server.call("POST", `/api/v1/live/channels/${channel.id}/stream_key`, { key: channel.key });
+  const rotated = await server.as(channel.key).rotateStreamKey(channel.id);
   expect(first.child.exitCode).toBeNull();
   const { stream_key } = rotated.body;
   expect((await publish(server, { ...channel, stream_key }, 4).exit)[0]).toBe(0);
@@ -82,7 +82,7 @@ test("a revoked channel ends its stream", async () => {
   const first = publish(server, channel, 60);
   await untilSegments(server, 1);
   const { key, id } = channel;
-  expect((await server.call("DELETE", `/api/v1/live/channels/${id}`, { key })).status).toBe(204);
+  expect((await server.as(key).revokeChannel(id)).status).toBe(204);
   expect((await first.exit)[0]).not.toBe(0);
   await untilAssets(server, channel, 1);
 });
@@ -164,6 +164,6 @@ nightly("all recordings of a publisher that changes its codec parameters share t
   publish(server, channel, 60, { size: "300x180" });
   await until("a stream without a recording has begun", () => streamsIn(server).length === 3);
   await untilAssets(server, channel, 2);
-  const [tenant] = (await server.call("GET", "/api/v1/tenants", { admin: server.admin })).body;
+  const [tenant] = (await server.as({ admin: server.admin }).listTenants()).body;
   expect(tenant.storage_bytes).toBeLessThan(quota * 1.1);
 });

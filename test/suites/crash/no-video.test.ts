@@ -28,16 +28,15 @@ test("a source that is not a video: errored with the reason, failed once, and th
   const made: Uploaded[] = [];
   for (const name of sources) made.push(await uploadClip(server, path(name), name.replace(".", "-")));
   const good = await uploadClip(server, clip, "good");
-  const asset = async (one: Uploaded) =>
-    (await server.call("GET", `/api/v1/assets/${one.asset.id}`, { key: one.key })).body;
+  const asset = async (one: Uploaded) => (await server.as(one.key).getAsset(one.asset.id)).body;
   await until("the good one behind them is ready", async () => (await asset(good)).playback_status === "ready");
   for (const [index, one] of made.entries()) {
     const { playback_status, error, input_status } = await asset(one);
     expect([playback_status, input_status], sources[index]).toEqual(["errored", "uploaded"]);
     expect(error.code, sources[index]).toMatch(/^input_/);
     expect(error.message, sources[index]).toMatch(/^[A-Z][^/]{10,200}\.$/);
-    const playback = await server.call("GET", `/api/v1/playback/${one.asset.id}`, { key: one.key });
-    expect([playback.status, playback.body.code]).toEqual([422, "asset_not_ready"]);
+    const playback = await server.as(one.key).getPlayback(one.asset.id);
+    expect([playback.status, playback.error.code]).toEqual([422, "asset_not_ready"]);
   }
   await stopCleanly(server);
   const { jobs, attempts, events } = rowsOf(dataDir);

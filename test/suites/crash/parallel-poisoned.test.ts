@@ -43,8 +43,7 @@ test("a chunk that kills every encoder fails the job, with its log, when its att
   const workers = [startWorker(server, emptyFolder(), options), startWorker(server, emptyFolder(), options)];
   await untilWaiting(server, workers.length);
   const { job, asset, key } = await uploadClip(server, clip);
-  const path = `/api/v1/transcoding_jobs/${job.id}`;
-  const state = async () => (await server.call("GET", path, { admin: server.admin })).body;
+  const state = async () => (await server.as({ admin: server.admin }).getJob(job.id)).body;
   await until("the job has failed", async () => (await state()).status === "failed", 240_000);
   const failed = await state();
   expect(failed).toMatchObject({ attempt: 2, uncuttable: null, error: { code: "encode_failed" } });
@@ -54,7 +53,7 @@ test("a chunk that kills every encoder fails the job, with its log, when its att
   expect(repeated.map(({ kind, first_frame, failures }) => ({ kind, first_frame, failures }))).toEqual([
     { kind: "chunk", first_frame: POISONED, failures: 2 },
   ]);
-  const { body } = await server.call("GET", `/api/v1/assets/${asset.id}`, { key });
+  const { body } = await server.as(key).getAsset(asset.id);
   expect(body.playback_status).toBe("errored");
   for (const worker of workers) {
     await stopCleanly(worker);

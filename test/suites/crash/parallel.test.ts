@@ -26,8 +26,7 @@ afterAll(() => rmSync(clips, { recursive: true, force: true }));
 
 /** Chunks of two segments, and leases that expire soon for a dead worker. */
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60", VODBOX_LEASE_SECONDS: "4", VODBOX_CHUNK_SECONDS: "8" };
-const job = async (server: RunningServer, { job, key }: Uploaded) =>
-  (await server.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key })).body;
+const job = async (server: RunningServer, { job, key }: Uploaded) => (await server.as(key).getJob(job.id)).body;
 
 /** Every rendition of the finished asset has all frames, without a gap, and decodes without a warning. */
 async function expectWhole(server: RunningServer, { asset, key }: Uploaded): Promise<void> {
@@ -39,7 +38,7 @@ async function expectWhole(server: RunningServer, { asset, key }: Uploaded): Pro
   const sum = createHash("sha256").update(readFileSync(clip)).digest("hex");
   expect(body).toMatchObject({ playback_status: "ready", source_sha256: sum });
   expect(body.duration_seconds).toBeCloseTo(SECONDS, 0);
-  const { body: playback } = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { body: playback } = await server.as(key).getPlayback(asset.id);
   const master = playback.hls_url;
   expect(await complaints("-i", master, "-map", "0", "-f", "null", "-")).toBe("");
   const frames = await ffprobe(

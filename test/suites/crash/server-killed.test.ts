@@ -28,9 +28,9 @@ test(`kill -9 under load, ${ROUNDS} times: what was acknowledged is true, once`,
   const clients = newClients(4, 2);
   let server = await startServer(dataDir, { env });
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Load", slug: "load" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "Load", slug: "load" });
   const scopes = ["assets:read", "assets:write"];
-  const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
+  const issued = await server.as({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes });
   const key = issued.body.token;
   const sceneOf = (now: RunningServer) => ({ server: now, ledger, random, clients, key, tenantId: tenant.body.id });
   let leftovers = 0;
@@ -54,12 +54,12 @@ test(`kill -9 under load, ${ROUNDS} times: what was acknowledged is true, once`,
     const inHand = clients.uploading.filter((upload) => upload !== null);
     for (const upload of new Set([...ledger.uploads.slice(uploadsBefore), ...inHand])) await checkUpload(upload);
     for (const { token, revoked } of ledger.keys.slice(keysBefore)) {
-      const { status } = await server.call("GET", "/api/v1/assets?limit=1", { key: token });
+      const { status } = await server.as(token).listAssets({ limit: 1 });
       // A revocation whose response was lost may have happened or not.
       expect(revoked === "asked" ? [200, 401] : [revoked === "yes" ? 401 : 200]).toContain(status);
     }
     for (const assetId of [...ledger.completedJobs.values()].slice(jobsBefore))
-      expect((await server.call("GET", `/api/v1/assets/${assetId}`, { key })).body.playback_status).toBe("ready");
+      expect((await server.as(key).getAsset(assetId)).body.playback_status).toBe("ready");
   }
 
   await finish(sceneOf(server));
@@ -74,8 +74,8 @@ test(`kill -9 under load, ${ROUNDS} times: what was acknowledged is true, once`,
   async function checkUpload(upload: (typeof ledger.uploads)[number]): Promise<void> {
     if (upload.id === undefined) return;
     const [session, asset] = await Promise.all([
-      server.call("GET", `/api/v1/uploads/${upload.id}`, { key }),
-      server.call("GET", `/api/v1/assets/${upload.assetId}`, { key }),
+      server.as(key).getUpload(upload.id),
+      server.as(key).getAsset(upload.assetId),
     ]);
     expect(session.body, upload.name).toMatchObject({ id: upload.id, asset_id: upload.assetId });
     expect(asset.body, upload.name).toMatchObject({ id: upload.assetId, title: upload.name });

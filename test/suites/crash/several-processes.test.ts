@@ -11,6 +11,7 @@ import { emptyFolder } from "#test/support/folder.ts";
 import { freshly } from "#test/support/fresh.ts";
 import { fast, ffmpeg, picture } from "#test/support/media/sources.ts";
 import { type RunningServer, run, startServer, stopCleanly } from "#test/support/process.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const PROCESSES = 3;
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_RATE_LIMIT_SYNC: "1000000/60" };
@@ -28,7 +29,7 @@ async function tenantOf(server: RunningServer) {
   const scopes = ["assets:read", "assets:write"];
   const issue = () => call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
   const issued = await issue();
-  return { call, admin, issue, key: issued.body.token as string };
+  return { as: typedClient(call), call, admin, issue, key: issued.body.token as string };
 }
 
 /** Requests that each process has answered so far. */
@@ -44,14 +45,14 @@ async function answered(call: ReturnType<typeof freshly>, admin: string): Promis
 
 test("an asset that was unpublished through one of them is refused by all, with its segments in their memory", async () => {
   const server = await start(emptyFolder());
-  const { call, admin, key } = await tenantOf(server);
+  const { as, call, admin, key } = await tenantOf(server);
   const { asset, contract } = await readyAsset({ call, worker: server.worker }, key, { playback_policy: "public" });
   const segment = `/media/${asset.id}/${contract.outputs.prefix.split("/").at(-2)}/low/1.m4s`;
   // Enough requests on new connections for every process to answer some.
   const statuses = async () =>
     new Set((await Promise.all(Array.from({ length: 24 }, () => call("GET", segment)))).map(({ status }) => status));
   const publish = async (playback_policy: string) =>
-    (await call("PATCH", `/api/v1/assets/${asset.id}`, { key, body: { video_asset: { playback_policy } } })).status;
+    (await as(key).updateAsset(asset.id, { video_asset: { playback_policy } })).status;
   for (let round = 0; round < amount(4, 10); round++) {
     expect([...(await statuses()), await publish("signed"), ...(await statuses())]).toEqual([200, 200, 403]);
     expect(await publish("public")).toBe(200);
@@ -61,40 +62,39 @@ test("an asset that was unpublished through one of them is refused by all, with 
 
 test("all of them answer, each immediately with changes of another one", async () => {
   const server = await start(emptyFolder());
-  const { call, admin, key, issue } = await tenantOf(server);
+  const { as, call, admin, key, issue } = await tenantOf(server);
   expect(serving(server)).toHaveLength(PROCESSES);
   const { asset } = await uploaded({ call }, key);
-  const at = `/api/v1/assets/${asset.id}`;
   const many = <T>(work: () => Promise<T>) => Promise.all(Array.from({ length: 8 }, work));
   for (let round = 0; round < amount(8, 25); round++) {
     const { body: other } = await issue();
     const title = `Round ${round}`;
     // Read by all of them, so that each has it cached.
-    await many(() => call("GET", at, { key: other.token }));
-    expect((await call("PATCH", at, { key: other.token, body: { video_asset: { title } } })).status).toBe(200);
-    for (const { body } of await many(() => call("GET", at, { key }))) expect(body.title).toBe(title);
-    for (const { body } of await many(() => call("GET", "/api/v1/assets?limit=20", { key })))
-      expect(body[0].title).toBe(title);
-    expect((await call("DELETE", `/api/v1/api_keys/${other.id}`, { admin })).status).toBe(204);
-    for (const { status } of await many(() => call("GET", at, { key: other.token }))) expect(status).toBe(401);
+    await many(() => as(other.token).getAsset(asset.id));
+    expect((await as(other.token).updateAsset(asset.id, { video_asset: { title } })).status).toBe(200);
+    for (const { body } of await many(() => as(key).getAsset(asset.id))) expect(body.title).toBe(title);
+    for (const { body } of await many(() => as(key).listAssets({ limit: 20 }))) expect(body[0].title).toBe(title);
+    expect((await as({ admin }).revokeApiKey(other.id)).status).toBe(204);
+    for (const { status } of await many(() => as(other.token).getAsset(asset.id))) expect(status).toBe(401);
   }
   const counts = await answered(call, admin);
   expect(Object.keys(counts).toSorted()).toEqual(["0", "1", "2"]);
   for (const [slot, count] of Object.entries(counts)) expect(count, `process ${slot}`).toBeGreaterThan(20);
 
-  const rotated = await call("POST", "/api/v1/admin/tokens/worker/rotate", { admin });
+  const rotated = await as({ admin }).rotateToken("worker");
   // It is in this server's environment.
-  expect([rotated.status, rotated.body.code]).toEqual([409, "token_set_elsewhere"]);
-  const live = (await call("POST", "/api/v1/admin/tokens/live/rotate", { admin })).body.token;
+  expect([rotated.status, rotated.error.code]).toEqual([409, "token_set_elsewhere"]);
+  const live = (await as({ admin }).rotateToken("live")).body.token;
   const ask = () =>
-    call("POST", "/api/v1/live/auth", {
-      headers: { "x-svc-live-token": live },
-      body: { action: "publish", path: "live/none", protocol: "rtmp" },
+    as({ headers: { "x-svc-live-token": live } }).unchecked.authorizeLive({
+      action: "publish",
+      path: "live/none",
+      protocol: "rtmp",
     });
   await until("all of them know the new token", async () => (await many(ask)).every(({ status }) => status === 403));
 
   // Progress is usually requested from another process than the one that runs it.
-  expect((await call("POST", "/api/v1/admin/doctor/checkup", { admin, body: {} })).status).toBe(202);
+  expect((await as({ admin }).startCheckup({})).status).toBe(202);
   const seen = await until("the check-up is over, and all know it", async () => {
     const all = await many(() => call("GET", "/api/v1/admin/doctor/checkup", { admin }));
     expect(new Set(all.map(({ status }) => status))).toEqual(new Set([200]));
@@ -102,8 +102,8 @@ test("all of them answer, each immediately with changes of another one", async (
   });
   expect(seen.findings).toContainEqual(expect.objectContaining({ check: "missing", ok: true }));
 
-  const move = await call("POST", "/api/v1/admin/storage/migration", { admin, body: { to: "s3" } });
-  expect([move.status, move.body.error]).toEqual([409, expect.stringContaining("--processes 1")]);
+  const move = await as({ admin }).startMigration({ to: "s3" });
+  expect([move.status, move.error.error]).toEqual([409, expect.stringContaining("--processes 1")]);
 
   await stopCleanly(server);
   expect(server.stderr()).not.toMatch(/"level":"(error|fatal)"/);
@@ -112,7 +112,7 @@ test("all of them answer, each immediately with changes of another one", async (
 test("one is killed repeatedly while all write: nothing acknowledged is lost, and it is restarted", async () => {
   const dataDir = emptyFolder();
   const server = await start(dataDir);
-  const { call, key } = await tenantOf(server);
+  const { as, key } = await tenantOf(server);
   const acknowledged = new Map<number, string>();
   let isOver = false;
   let cut = 0;
@@ -120,10 +120,12 @@ test("one is killed repeatedly while all write: nothing acknowledged is lost, an
     for (let n = 0; !isOver; n++) {
       const title = `${name}-${n}`;
       const body = { filename: `${title}.mp4`, bytes_expected: 10, title };
-      const made = await call("POST", "/api/v1/uploads/initiate", { key, body }).catch((error) => {
-        if (!(error instanceof TypeError)) throw error;
-        cut++;
-      });
+      const made = await as(key)
+        .initiateUpload(body)
+        .catch((error) => {
+          if (!(error instanceof TypeError)) throw error;
+          cut++;
+        });
       if (!made) continue;
       expect(made.status, made.text).toBe(201);
       acknowledged.set(made.body.asset_id, title);
@@ -144,7 +146,7 @@ test("one is killed repeatedly while all write: nothing acknowledged is lost, an
   expect(cut).toBeGreaterThan(0);
   expect(server.child.exitCode).toBe(null);
   for (const [id, title] of acknowledged)
-    expect((await call("GET", `/api/v1/assets/${id}`, { key })).body, `asset ${id}`).toMatchObject({ id, title });
+    expect((await as(key).getAsset(id)).body, `asset ${id}`).toMatchObject({ id, title });
   await stopCleanly(server);
   const doctor = await run(["admin", "doctor", "--data", dataDir, "--json"]);
   expect([doctor.code, JSON.parse(doctor.stdout).ok], doctor.stdout).toEqual([0, true]);
@@ -153,11 +155,14 @@ test("one is killed repeatedly while all write: nothing acknowledged is lost, an
 
 test("an unresponsive one blocks the others only briefly: it is killed and replaced", async () => {
   const server = await start(emptyFolder());
-  const { call, key } = await tenantOf(server);
+  const { as, key } = await tenantOf(server);
   const [stopped] = serving(server);
   // Usually during a write: then the others wait until its lock is released.
   const body = { filename: "a.mp4", bytes_expected: 10 };
-  const write = () => call("POST", "/api/v1/uploads/initiate", { key, body }).catch(() => null);
+  const write = () =>
+    as(key)
+      .initiateUpload(body)
+      .catch(() => null);
   const first = Array.from({ length: 60 }, write);
   process.kill(stopped?.pid as number, "SIGSTOP");
   await until("it is replaced", () => serving(server).length === PROCESSES && !isAlive(stopped as ProcessId), 40_000);

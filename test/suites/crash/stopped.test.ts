@@ -8,9 +8,9 @@ import { type RunningServer, startServer } from "#test/support/process.ts";
 
 async function uploadTo(server: RunningServer, bytes: number) {
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "T", slug: "t" });
   const body = { tenant_id: tenant.body.id, filename: "a.mp4", bytes_expected: bytes };
-  return (await server.call("POST", "/api/v1/uploads/initiate", { admin, body })).body;
+  return (await server.as({ admin }).initiateUpload(body)).body;
 }
 
 /** A PUT whose first half is sent; the caller sends the rest. */
@@ -30,8 +30,10 @@ function slowPut(url: string, bytes: number) {
 const startLogging = () => startServer(emptyFolder(), { env: { VODBOX_LOG_LEVEL: "info" } });
 
 /** The result on a new connection: refused, or a response and whether the server closes it. */
-async function knock({ base, call }: RunningServer): Promise<"refused" | "closing" | "open"> {
-  const answer = await call("GET", "/healthz", { headers: { connection: "keep-alive" } }).catch(() => null);
+async function knock({ base, as }: RunningServer): Promise<"refused" | "closing" | "open"> {
+  const answer = await as({ headers: { connection: "keep-alive" } })
+    .getHealth()
+    .catch(() => null);
   expect(base).toMatch(/^http/);
   return answer === null ? "refused" : answer.headers.get("connection") === "close" ? "closing" : "open";
 }
@@ -66,10 +68,7 @@ test("SIGTERM: requests in progress are completed and answered, new ones refused
   expect(await unending).toBeNull();
 
   const again = await startServer(server.dataDir);
-  const complete = await again.call("POST", `/api/v1/uploads/${upload.id}/complete`, {
-    admin: again.admin,
-    body: { bytes_received: 2_000_000 },
-  });
+  const complete = await again.as({ admin: again.admin }).completeUpload(upload.id, { bytes_received: 2_000_000 });
   expect(complete.status).toBe(200);
 });
 
@@ -79,22 +78,16 @@ test("SIGTERM: a request that never ends is cut after the grace period, 0, and n
   const put = slowPut(upload.upload_url, 2_000_000);
   const cut = put.answered.catch((error: NodeJS.ErrnoException) => error.code);
   const waiting = server
-    .call("POST", "/api/v1/transcoding_jobs/next", {
-      worker: server.worker,
-      headers: { "idempotency-key": "waits" },
-      body: { wait_seconds: 20 },
-    })
+    .as({ worker: server.worker, headers: { "idempotency-key": "waits" } })
+    .claimJob({ wait_seconds: 20 })
     .then((answer) => answer.status);
-  expect((await server.call("GET", "/healthz")).status).toBe(200);
+  expect((await server.as().getHealth()).status).toBe(200);
   server.child.kill("SIGTERM");
   // A request that waits for a job immediately gets the response that there is none.
   expect(await waiting).toBe(204);
   expect((await server.ended).code).toBe(0);
   expect(await cut).toBe("ECONNRESET");
   const again = await startServer(server.dataDir);
-  const complete = await again.call("POST", `/api/v1/uploads/${upload.id}/complete`, {
-    admin: again.admin,
-    body: { bytes_received: 1_000_000 },
-  });
-  expect([complete.status, complete.body.code]).toEqual([422, "bytes_mismatch"]);
+  const complete = await again.as({ admin: again.admin }).completeUpload(upload.id, { bytes_received: 1_000_000 });
+  expect([complete.status, complete.error.code]).toEqual([422, "bytes_mismatch"]);
 });

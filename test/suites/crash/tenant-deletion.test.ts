@@ -26,9 +26,9 @@ test("a deletion that is killed again and again ends, leaves nothing, and takes 
   let server = await startServer(dataDir);
   const { admin } = server;
   const create = async (slug: string) => {
-    const { body } = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: slug, slug } });
+    const { body } = await server.as({ admin }).createTenant({ name: slug, slug });
     const scopes = ["assets:read", "assets:write"];
-    const key = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: body.id, scopes } });
+    const key = await server.as({ admin }).createApiKey({ tenant_id: body.id, scopes });
     return { id: body.id as number, key: key.body.token as string };
   };
   const large = await create("large");
@@ -44,13 +44,12 @@ test("a deletion that is killed again and again ends, leaves nothing, and takes 
   }
 
   server = await startServer(dataDir);
-  const path = `/api/v1/admin/tenants/${large.id}`;
-  const answer = await server.call("DELETE", `${path}?confirm=large`, { admin });
+  const answer = await server.as({ admin }).deleteTenant(large.id, { confirm: "large" });
   expect(answer.status).toBe(202);
   for (let round = 0; round < KILLS; round++) {
     // Assets are deleted in the order of their ids. On a busy machine many more are deleted before the kill.
     const reached = asset.id + 1 + (round * ASSETS) / (KILLS * 8);
-    const status = async () => (await server.call("GET", `/api/v1/assets/${reached}`, { admin })).status;
+    const status = async () => (await server.as({ admin }).getAsset(reached)).status;
     await expect.poll(status, { timeout: 60_000, interval: 5 }).toBe(404);
     server.child.kill("SIGKILL");
     await server.ended;
@@ -58,12 +57,12 @@ test("a deletion that is killed again and again ends, leaves nothing, and takes 
     expect([round, rows > 0 && rows < ASSETS]).toEqual([round, true]);
     server = await startServer(dataDir);
   }
-  await expect.poll(async () => (await server.call("GET", path, { admin })).status, { timeout: 120_000 }).toBe(404);
+  await expect
+    .poll(async () => (await server.as({ admin }).getTenant(large.id)).status, { timeout: 120_000 })
+    .toBe(404);
   expect(entries(folder)).toBe(0);
-  expect((await server.call("GET", `/api/v1/assets/${asset.id}`, { key: other.key })).body.playback_status).toBe(
-    "ready",
-  );
-  const again = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "L", slug: "large" } });
+  expect((await server.as(other.key).getAsset(asset.id)).body.playback_status).toBe("ready");
+  const again = await server.as({ admin }).createTenant({ name: "L", slug: "large" });
   expect(again.status).toBe(201);
   const checked = await json(["admin", "doctor", "--data", dataDir], { env: { VODBOX_ADMIN_TOKEN: admin } });
   expect(checked.findings.filter((finding: { ok: boolean }) => !finding.ok)).toEqual([]);

@@ -26,9 +26,9 @@ async function scene(args: string[] = []) {
   };
   const server = await start();
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Torn", slug: "torn" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "Torn", slug: "torn" });
   const scopes = ["assets:read", "assets:write"];
-  const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
+  const issued = await server.as({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes });
   const client: Client = { base: relay.base, key: issued.body.token, random };
   return { dataDir, relay, start, server, client };
 }
@@ -41,13 +41,13 @@ const sourceFor = (client: Client, round: number): Source => {
 };
 
 /** What was sent is stored, complete, and processed once. */
-async function check({ call }: RunningServer, { key }: Client, source: Source): Promise<void> {
-  const session = await call("GET", `/api/v1/uploads/${source.id}`, { key });
+async function check({ as }: RunningServer, { key }: Client, source: Source): Promise<void> {
+  const session = await as(key).getUpload(source.id);
   expect(session.body, source.name).toMatchObject({ status: "completed", bytes_received: source.bytes.length });
-  const { body: download } = await call("GET", `/api/v1/assets/${session.body.asset_id}/download`, { key });
+  const { body: download } = await as(key).getDownload(session.body.asset_id);
   const stored = new Uint8Array(await (await fetch(download.url)).arrayBuffer());
   expect(sha256(stored), source.name).toBe(sha256(source.bytes));
-  const jobs = await call("GET", `/api/v1/transcoding_jobs?asset_id=${session.body.asset_id}`, { key });
+  const jobs = await as(key).listJobs({ asset_id: session.body.asset_id });
   expect(jobs.body, source.name).toHaveLength(1);
 }
 

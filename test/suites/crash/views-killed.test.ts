@@ -18,10 +18,9 @@ test(`kill -9 under beacons, ${ROUNDS} times: what was counted after two seconds
   const dataDir = emptyFolder();
   let server = await startServer(dataDir, { env });
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Views", slug: "views" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "Views", slug: "views" });
   const { id } = await film(server, tenant.body.id);
-  const plays = async () =>
-    (await server.call("GET", `/api/v1/assets/${id}/analytics`, { admin })).body.play_count as number;
+  const plays = async () => (await server.as({ admin }).getAssetAnalytics(id)).body.play_count as number;
   let sessions = 0;
   /** Plays of this round that were acknowledged. */
   let answered = 0;
@@ -38,10 +37,10 @@ test(`kill -9 under beacons, ${ROUNDS} times: what was counted after two seconds
           occurred_at: new Date().toISOString(),
         }));
         const body = { events };
-        const answer = await server.call("POST", "/api/v1/playback_events", { body });
+        const answer = await server.as().recordPlaybackEvents(body);
         if (answer.status !== 202) throw new Error(answer.text);
         // Sometimes a repeat, which must not count.
-        if (random.chance(0.2)) await server.call("POST", "/api/v1/playback_events", { body });
+        if (random.chance(0.2)) await server.as().recordPlaybackEvents(body);
         answered += events.length;
       }
     } catch {

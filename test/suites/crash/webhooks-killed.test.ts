@@ -27,17 +27,13 @@ test(`kill -9 under load, ${ROUNDS} times: every event arrives at every endpoint
   });
   let server = await startServer(dataDir, { env });
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Load", slug: "load" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "Load", slug: "load" });
   const tenant_id = tenant.body.id;
   for (const { url } of [all, moody]) {
-    const made = await server.call("POST", "/api/v1/webhooks", { admin, body: { tenant_id, url } });
+    const made = await server.as({ admin }).createWebhook({ tenant_id, url });
     expect(made.status).toBe(201);
   }
-  const asset = await server.call("POST", "/api/v1/uploads/initiate", {
-    admin,
-    body: { tenant_id, filename: "a.mp4", bytes_expected: 1 },
-  });
-  const tracks = `/api/v1/assets/${asset.body.asset_id}/tracks`;
+  const asset = await server.as({ admin }).initiateUpload({ tenant_id, filename: "a.mp4", bytes_expected: 1 });
   const acknowledged = new Set<number>();
   let names = 0;
 
@@ -48,7 +44,10 @@ test(`kill -9 under load, ${ROUNDS} times: every event arrives at every endpoint
     const write = async () => {
       while (!gone) {
         const body = { kind: "scene", name: `track-${++names}`, cues: [] };
-        const answer = await server.call("POST", tracks, { admin, body }).catch(() => null);
+        const answer = await server
+          .as({ admin })
+          .setTrack(asset.body.asset_id, body)
+          .catch(() => null);
         if (!answer) return;
         expect(answer.status).toBe(201);
         acknowledged.add(answer.body.id);
@@ -67,7 +66,7 @@ test(`kill -9 under load, ${ROUNDS} times: every event arrives at every endpoint
   }
 
   const pending = async () =>
-    (await server.call("GET", "/api/v1/admin/webhooks/deliveries?status=pending&limit=1", { admin })).body.length;
+    (await server.as({ admin }).listAllDeliveries({ status: "pending", limit: 1 })).body.length;
   await until("nothing pending", async () => (await pending()) === 0, 60_000);
   await stopCleanly(server);
 

@@ -80,11 +80,7 @@ describe("a worker", () => {
     expect(below.filter(isAlive)).toEqual([]);
     expect(await jobNow(server, made)).toMatchObject({ status: "queued", attempt: 0, stage: "queued" });
     expect(readdirSync(scratch)).toEqual([]);
-    const again = await server.call("POST", "/api/v1/transcoding_jobs/next", {
-      worker: server.worker,
-      headers: { "idempotency-key": "after" },
-      body: {},
-    });
+    const again = await server.as({ worker: server.worker, headers: { "idempotency-key": "after" } }).claimJob({});
     expect(again.body.job).toMatchObject({ id: made.job.id, attempt: 1 });
   });
 });

@@ -39,7 +39,7 @@ async function scene() {
   // It lasts two seconds.
   writeFileSync(join(videos, "trip", "day 1.json"), JSON.stringify({ duration: 60 }));
   const call = ["import", "folder", videos];
-  const assets = async () => (await server.call("GET", "/api/v1/assets?sort=oldest", { key })).body;
+  const assets = async () => (await server.as(key).listAssets({ sort: "oldest" })).body;
   return { cwd, server, relay, env, key, videos, call, assets };
 }
 
@@ -85,8 +85,8 @@ test("a directory is imported and verified, after SIGKILL, once", { timeout: 120
     ["trip/day 1.mp4", expect.stringMatching(/^the asset lasts 2\.?\d* s, the video 60 s$/)],
   ]);
   const all = await assets();
-  expect(all.map(({ tags }: any) => tags.source_id).sort()).toEqual(["film.mp4", "trip/day 1.mp4"]);
-  const film = all.find(({ tags }: any) => tags.source_id === "film.mp4");
+  expect(all.map(({ tags }) => tags.source_id).sort()).toEqual(["film.mp4", "trip/day 1.mp4"]);
+  const film = all.find(({ tags }) => tags.source_id === "film.mp4");
   expect(film).toMatchObject({
     title: "The film",
     playback_policy: "public",
@@ -94,10 +94,10 @@ test("a directory is imported and verified, after SIGKILL, once", { timeout: 120
     tags: { year: 2020 },
     poster_path: expect.any(String),
   });
-  const { body: subtitles } = await server.call("GET", `/api/v1/assets/${film.id}/subtitles`, { key });
-  expect(subtitles.map(({ language }: any) => language)).toEqual(["en"]);
+  const { body: subtitles } = await server.as(key).listSubtitles(film?.id);
+  expect(subtitles.map(({ language }) => language)).toEqual(["en"]);
   expect(readFileSync(join(cwd, "vodbox-import-folder-redirects.nginx.conf"), "utf8")).toContain(
-    `"/film.mp4" "${relay.base}/watch/${film.external_id}";`,
+    `"/film.mp4" "${relay.base}/watch/${film?.external_id}";`,
   );
 
   // What was faulty is tried again; nothing is sent twice.

@@ -22,9 +22,9 @@ afterAll(() => removeFolder(folder));
 /** A new tenant with a key, and how `vodbox import` is called for a provider. */
 async function scene({ name, routes, isAllowed, env: variables, args }: StandInProvider) {
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name, slug: name } });
+  const tenant = await server.as({ admin }).createTenant({ name, slug: name });
   const scopes = ["assets:read", "assets:write", "playback:read"];
-  const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
+  const issued = await server.as({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes });
   const key = issued.body.token as string;
   const standIn = await startStandIn(routes, isAllowed);
   const cwd = emptyFolder();
@@ -36,7 +36,7 @@ async function scene({ name, routes, isAllowed, env: variables, args }: StandInP
     ...variables(standIn),
   };
   const call = [...["import", name], ...args, "--no-wait"];
-  const assets = async () => (await server.call("GET", "/api/v1/assets?sort=oldest", { key })).body;
+  const assets = async () => (await server.as(key).listAssets({ sort: "oldest" })).body;
   return { standIn, cwd, env, call, assets, key };
 }
 
@@ -68,17 +68,17 @@ describe.each(PROVIDERS)("import from $name", (provider) => {
     const report = JSON.parse(stdout);
     expect(report).toMatchObject({ videos: LIBRARY.length, failed: 1, error: null });
     expect(report.failures).toEqual([expect.objectContaining({ source_id: idOf(2), reason: expect.any(String) })]);
-    const [second, killed] = (await server.call("GET", "/api/v1/import_runs", { key })).body;
+    const [second, killed] = (await server.as(key).listImportRuns()).body;
     expect(killed).toMatchObject({ provider: name, status: "running", total: LIBRARY.length });
     expect(second).toMatchObject({ status: "failed", failed: 1, problem_count: 1, total: LIBRARY.length });
-    const { problems } = (await server.call("GET", `/api/v1/import_runs/${second.id}`, { key })).body;
+    const { problems } = (await server.as(key).getImportRun(second.id)).body;
     expect(problems).toEqual(report.failures);
     // The rest of the file, not all of it again.
     const slow = standIn.seen.filter(({ path, headers }) => path.includes(LIBRARY[4]?.id as string) && headers.range);
     expect(slow.at(-1)?.headers).toMatchObject({ "if-range": '"v1"' });
 
     const imported = await assets();
-    expect(imported.map(({ tags }: any) => tags.source_id).sort()).toEqual([0, 1, 3, 4].map(idOf).sort());
+    expect(imported.map(({ tags }) => tags.source_id).sort()).toEqual([0, 1, 3, 4].map(idOf).sort());
     for (const asset of imported) {
       const video = LIBRARY.find((_, at) => idOf(at) === asset.tags.source_id);
       expect(asset).toMatchObject({ input_status: "uploaded", source_bytes: video?.content.length });
@@ -88,13 +88,13 @@ describe.each(PROVIDERS)("import from $name", (provider) => {
       });
       if (name !== "s3")
         expect(asset).toMatchObject({ title: video?.title, playback_policy: video?.isPublic ? "public" : "signed" });
-      const subtitles = (await server.call("GET", `/api/v1/assets/${asset.id}/subtitles`, { key })).body;
-      expect(subtitles.map(({ language }: any) => language).sort()).toEqual(video?.captions);
+      const subtitles = (await server.as(key).listSubtitles(asset.id)).body;
+      expect(subtitles.map(({ language }) => language).sort()).toEqual(video?.captions);
       // The only provider that says it.
       const role = name === "mux" ? "caption" : "subtitle";
-      expect(subtitles.map((subtitle: any) => subtitle.role)).toEqual(subtitles.map(() => role));
-      const tracks = (await server.call("GET", `/api/v1/assets/${asset.id}/tracks?kind=chapter`, { key })).body;
-      expect(tracks.flatMap(({ cues }: any) => cues.map((cue: any) => [cue.start_ms, cue.payload.title]))).toEqual(
+      expect(subtitles.map((subtitle) => subtitle.role)).toEqual(subtitles.map(() => role));
+      const tracks = (await server.as(key).listTracks(asset.id, { kind: "chapter" })).body;
+      expect(tracks.flatMap(({ cues }) => cues.map((cue: any) => [cue.start_ms, cue.payload.title]))).toEqual(
         hasChapters
           ? [
               [0, "One"],
@@ -104,14 +104,14 @@ describe.each(PROVIDERS)("import from $name", (provider) => {
       );
     }
     // Parallel transfers end in any order.
-    const oldest = imported.find(({ tags }: any) => tags.source_id === idOf(0));
-    expect(oldest.tags.source_created_at).toBe(CREATED);
+    const oldest = imported.find(({ tags }) => tags.source_id === idOf(0));
+    expect(oldest?.tags.source_created_at).toBe(CREATED);
 
     const rows: Record<string, string>[] = parse(readFileSync(join(cwd, `vodbox-import-${name}.csv`)), {
       columns: true,
     });
     expect(rows.map(({ source_id, asset_id }) => [source_id, Number(asset_id)]).sort()).toEqual(
-      imported.map(({ tags, id }: any) => [tags.source_id, id]).sort(),
+      imported.map(({ tags, id }) => [tags.source_id, id]).sort(),
     );
     // Credentials are neither sent to another origin nor written anywhere.
     expect(JSON.stringify(standIn.seen)).not.toMatch(/authorization|accesskey|s3cret/i);

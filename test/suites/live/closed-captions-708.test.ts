@@ -56,7 +56,7 @@ test("captions that a publisher sends as CEA-708 only are subtitles of the strea
   const words = cues.map((cue) => cue.split("\n").slice(1).join("\n"));
   expect(new Set(words)).toEqual(new Set(["FISH &amp; &lt;CHIPS&gt;\nat eight"]));
 
-  await server.call("POST", `/api/v1/live/channels/${channel.id}/end`, { key: channel.key });
+  await server.as(channel.key).endLiveStream(channel.id);
   const get = async (path: string) => (await server.call("GET", path, { key: channel.key })).body;
   const { id } = await until("the recording", async () => (await get("/api/v1/assets"))[0] ?? null, 60_000);
   const [subtitle, ...others] = await get(`/api/v1/assets/${id}/subtitles?include=content`);

@@ -113,10 +113,7 @@ test.each(sample(FLOODS, 1))("$name: a publisher stays, and a new one connects",
   await firstSegment(server, running);
   const [video] = await untilLive(server);
   await flood(Number(new URL(server.rtmp).port), one);
-  const second = await server.call("POST", "/api/v1/live/channels", {
-    key: channel.key,
-    body: { channel: "second", playback_policy: "public" },
-  });
+  const second = await server.as(channel.key).createChannel({ channel: "second", playback_policy: "public" });
   let attempts = 1;
   let next = publish(server, second.body, 300);
   await until("the second one is live", async () => {

@@ -31,8 +31,8 @@ function speechServer(options: Parameters<typeof liveServer>[0] = {}) {
   const transcriber = { VODBOX_TRANSCRIBE: "command", VODBOX_TRANSCRIBE_COMMAND: engine };
   return liveServer({ ...options, env: { ...transcriber, ...options?.env } });
 }
-const minutesOf = async ({ call, admin }: LiveServer): Promise<number> =>
-  (await call("GET", "/api/v1/usage/summary", { admin })).body[0].transcoding_minutes;
+const minutesOf = async ({ as, admin }: LiveServer): Promise<number> =>
+  (await as({ admin }).getUsage()).body[0].transcoding_minutes;
 const recordingOf = ({ call }: LiveServer, { key }: TestChannel) =>
   until("the recording", async () => (await call("GET", "/api/v1/assets", { key })).body[0] ?? null, 120_000);
 
@@ -72,8 +72,8 @@ test("what is said in a stream is read a few seconds later while it runs, and at
   expect((await publishing.exit)[0]).toBe(0);
   const asset = await recordingOf(server, channel);
   const at = `/api/v1/assets/${asset.id}`;
-  const subtitles = (await server.call("GET", `${at}/subtitles`, { key: channel.key })).body;
-  expect(subtitles.map(({ language, source, label }: any) => [language, source, label]).sort()).toEqual([
+  const subtitles = (await server.as(channel.key).listSubtitles(asset.id)).body;
+  expect(subtitles.map(({ language, source, label }) => [language, source, label]).sort()).toEqual([
     ["de", "auto", "Deutsch"],
     ["en", "auto", "English"],
     ["es", "auto", "Español"],
@@ -114,7 +114,7 @@ test("without minutes left in the plan, the speech of a stream is not recognized
   const channel = await newChannel(server, { captions_live: ["en"] });
   expect((await publish(server, channel, 9).exit)[0]).toBe(0);
   const { id } = await recordingOf(server, channel);
-  expect((await server.call("GET", `/api/v1/assets/${id}/subtitles`, { key: channel.key })).body).toEqual([]);
+  expect((await server.as(channel.key).listSubtitles(id)).body).toEqual([]);
   await until("the log has the reason", () =>
     /the speech of a stream is not recognized.*0 transcoding minutes|0 transcoding minutes.*the speech of a stream/.test(
       server.stdout() + server.stderr(),

@@ -19,7 +19,7 @@ test("every process allows publishing with a key from the moment that another on
     return (await server.call("POST", "/api/v1/live/auth", options)).status;
   };
   for (let round = 0; round < amount(2, 5); round++) {
-    const { body } = await server.call("POST", `/api/v1/live/channels/${id}/stream_key`, { key, headers });
+    const { body } = await server.as({ key, headers }).rotateStreamKey(id);
     const statuses = await Promise.all(Array.from({ length: 12 }, () => authorized(body.stream_key)));
     expect(new Set(statuses), `round ${round}`).toEqual(new Set([204]));
   }
@@ -29,7 +29,7 @@ test("every process allows publishing with a key from the moment that another on
 test("every process serves a stream, also one that starts while it runs", async () => {
   const server = await liveServer({ env: { VODBOX_PROCESSES: "3" } });
   const channel = await newChannel(server);
-  const { call } = server;
+  const { as, call } = server;
   const { key, id } = channel;
   const publishing = publish(server, channel, 60);
   // Each request has a connection of its own, which the system gives to one of the processes.
@@ -73,18 +73,14 @@ test("every process serves a stream, also one that starts while it runs", async 
 
   const clips = await Promise.all(
     Array.from({ length: 6 }, () =>
-      call("POST", `/api/v1/live/channels/${id}/clips`, {
-        key,
-        body: { last_seconds: 2 },
-        headers: { connection: "close" },
-      }),
+      as({ key, headers: { connection: "close" } }).createLiveClip(id, { last_seconds: 2 }),
     ),
   );
   expect(clips.map(({ status }) => status)).toEqual(clips.map(() => 201));
   publishing.child.kill("SIGINT");
   await until("the stream has ended everywhere", async () => (await answers()).every((status) => status === 404));
   await until("the recording is an asset", async () =>
-    (await call("GET", "/api/v1/assets", { key })).body.some(({ title }: { title: string }) => /^stage, /.test(title)),
+    (await as(key).listAssets()).body.some(({ title }: { title: string }) => /^stage, /.test(title)),
   );
   await stopCleanly(server);
 });

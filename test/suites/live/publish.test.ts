@@ -22,11 +22,12 @@ import { nightly } from "#test/support/nightly.ts";
 import { lineOf, stopCleanly } from "#test/support/process.ts";
 import { receiver } from "#test/support/receiver.ts";
 import { signIn, withSession } from "#test/support/sessions.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 /** The embedded gateway, from the first frame to the recording, with a server as an operator starts it. */
 
-const assetsOf = async ({ call }: LiveServer, { key }: TestChannel) =>
-  (await call("GET", "/api/v1/assets", { key })).body as { id: number; duration_seconds: number }[];
+const assetsOf = async ({ as }: LiveServer, { key }: TestChannel) =>
+  (await as(key).listAssets()).body as { id: number; duration_seconds: number }[];
 
 const segmentsIn = ({ dataDir }: LiveServer) => globSync("live/*/180p/?????.m4s", { cwd: dataDir });
 
@@ -36,8 +37,8 @@ async function recordingOf(server: LiveServer, channel: TestChannel) {
   return asset as { id: number; duration_seconds: number };
 }
 
-async function expectPlayable({ call }: LiveServer, { key }: TestChannel, id: number): Promise<void> {
-  const playback = await call("GET", `/api/v1/playback/${id}`, { key });
+async function expectPlayable({ as }: LiveServer, { key }: TestChannel, id: number): Promise<void> {
+  const playback = await as(key).getPlayback(id);
   expect(playback.status).toBe(200);
   for (const url of [playback.body.hls_url, playback.body.dash_url])
     expect(await complaints("-i", url, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-")).toBe("");
@@ -62,13 +63,13 @@ test("a stream becomes an asset as soon as its publisher ends it", async () => {
 test("events report the start, the end and the recording, to endpoints that name them", async () => {
   const server = await liveServer({ env: { VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" } });
   const channel = await newChannel(server);
-  const { call, admin } = server;
+  const { as, admin } = server;
   const named = await receiver();
   const others = await receiver();
-  const [tenant] = (await call("GET", "/api/v1/tenants", { admin })).body;
+  const [tenant] = (await as({ admin }).listTenants()).body;
   const event_types = ["live.stream.started", "live.stream.ended", "live.recording.ready"];
   for (const fields of [{ url: named.url, event_types }, { url: others.url }])
-    await call("POST", "/api/v1/webhooks", { admin, body: { tenant_id: tenant.id, ...fields } });
+    await as({ admin }).createWebhook({ tenant_id: tenant.id, ...fields });
   const publishing = publish(server, channel, 60);
   await until("the start is reported", () => named.received.length === 1);
   publishing.child.kill("SIGINT");
@@ -90,7 +91,7 @@ test("events report the start, the end and the recording, to endpoints that name
 test("a channel has the URLs for encoders, and warns about a second track", async () => {
   const server = await liveServer({ env: { VODBOX_SRT_PORT: "0" } });
   const { id, key, stream_key, channel } = await newChannel(server);
-  const read = async () => (await server.call("GET", `/api/v1/live/channels/${id}`, { key })).body;
+  const read = async () => (await server.as(key).getChannel(id)).body;
   const port = Number(new URL(server.rtmp).port);
   const srt = (await lineOf(server, /^live streams to srt:\S+:(\d+)$/m))[1];
   expect((await read()).ingest).toEqual({
@@ -149,10 +150,10 @@ test("a stream ends by request, without waiting for its publisher, and a disable
 });
 
 /** Reads the notifications of a new user of the only tenant. */
-async function notificationsOf({ call, admin }: LiveServer) {
-  const [tenant] = (await call("GET", "/api/v1/tenants", { admin })).body;
+async function notificationsOf({ as, call, admin }: LiveServer) {
+  const [tenant] = (await as({ admin }).listTenants()).body;
   const person = { email: "ann@example.com", password: "correct horse" };
-  await call("POST", "/api/v1/users", { admin, body: { tenant_id: tenant.id, role: "viewer", ...person } });
+  await as({ admin }).createTenantUser({ tenant_id: tenant.id, role: "viewer", ...person });
   const session = withSession({ call }, await signIn({ call }, person));
   return async () => (await session("GET", "/api/v1/me/notifications")).body as unknown[];
 }
@@ -180,7 +181,7 @@ nightly("a pause of the publisher is a discontinuity, and no segment becomes lon
     audio: [...aac, "-bsf:v", pause, "-bsf:a", pause],
   });
   await firstSegment(server, publisher);
-  const { body } = await server.call("GET", `/api/v1/live/channels/${channel.id}`, { key: channel.key });
+  const { body } = await server.as(channel.key).getChannel(channel.id);
   const master = await (await fetch(body.hls_url)).text();
   const url = new URL(/^[^#\s].*$/m.exec(master)?.[0] as string, body.hls_url);
   let playlist = "";
@@ -227,22 +228,21 @@ test("a server that is killed loses at most the last second, and its next start 
 test("a clip of a running stream is an asset of its own, which stays when the stream continues", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
-  const { call } = server;
+  const { as, call } = server;
   const { key, id } = channel;
-  const path = `/api/v1/live/channels/${id}/clips`;
-  const idle = await call("POST", path, { key, body: { last_seconds: 5 } });
-  expect([idle.status, idle.body.code]).toEqual([422, "channel_idle"]);
+  const idle = await as(key).createLiveClip(id, { last_seconds: 5 });
+  expect([idle.status, idle.error.code]).toEqual([422, "channel_idle"]);
   const { exit } = publish(server, channel, 11);
   await until("four segments are complete", async () => segmentsIn(server).length > 3, 30_000);
 
-  const last = await call("POST", path, { key, body: { last_seconds: 2.5, title: "Goal" } });
+  const last = await as(key).createLiveClip(id, { last_seconds: 2.5, title: "Goal" });
   expect(last.status).toBe(201);
   expect(last.body).toMatchObject({ title: "Goal", playback_status: "ready" });
   expect(last.body.duration_seconds).toBeCloseTo(4, 1);
-  const middle = await call("POST", path, { key, body: { start_seconds: 2.1, end_seconds: 3.9 } });
+  const middle = await as(key).createLiveClip(id, { start_seconds: 2.1, end_seconds: 3.9 });
   expect(middle.body.duration_seconds).toBeCloseTo(2, 1);
-  const future = await call("POST", path, { key, body: { start_seconds: 100, end_seconds: 110 } });
-  expect([future.status, future.body.code]).toEqual([422, "clip_not_possible"]);
+  const future = await as(key).createLiveClip(id, { start_seconds: 100, end_seconds: 110 });
+  expect([future.status, future.error.code]).toEqual([422, "clip_not_possible"]);
   for (const body of [
     {},
     { start_seconds: 3 },
@@ -250,13 +250,13 @@ test("a clip of a running stream is an asset of its own, which stays when the st
     { last_seconds: 0 },
     { last_seconds: 1, start_seconds: 0 },
   ])
-    expect((await call("POST", path, { key, body })).status).toBe(422);
+    expect((await as(key).createLiveClip(id, body)).status).toBe(422);
 
   expect((await exit)[0]).toBe(0);
   await until("the recording is an asset", async () => (await assetsOf(server, channel)).length === 3);
   for (const clip of [last.body, middle.body]) await expectPlayable(server, channel, clip.id);
   // DASH players begin where the presentation does, not where the stream began.
-  const playback = await call("GET", `/api/v1/playback/${middle.body.id}`, { key });
+  const playback = await as(key).getPlayback(middle.body.id);
   const mpd = (await call("GET", playback.body.dash_url)).text;
   const timescale = Number(/<SegmentTemplate timescale="(\d+)"/.exec(mpd)?.[1]);
   expect(Number(/presentationTimeOffset="(\d+)"/.exec(mpd)?.[1]) / timescale).toBeCloseTo(2, 1);
@@ -268,7 +268,7 @@ nightly("the health of a stream says what it measures, and what to change", asyn
   const server = await liveServer();
   const channel = await newChannel(server);
   const { key, id } = channel;
-  const show = async () => (await server.call("GET", `/api/v1/live/channels/${id}`, { key })).body;
+  const show = async () => (await server.as(key).getChannel(id)).body;
   expect(await show()).toMatchObject({ status: "idle", health: null, started_at: null });
   publish(server, channel, 60, { video: x264(150, 0) });
   const live = await until("two keyframes are measured", async () => {
@@ -291,9 +291,8 @@ nightly("the health of a stream counts the frames that the encoder has dropped",
   const server = await liveServer();
   const whole = await newChannel(server);
   const { key } = whole;
-  const dropping = (await server.call("POST", "/api/v1/live/channels", { key, body: { channel: "dropping" } })).body;
-  const health = async ({ id }: { id: number }) =>
-    (await server.call("GET", `/api/v1/live/channels/${id}`, { key })).body.health;
+  const dropping = (await server.as(key).createChannel({ channel: "dropping" })).body;
+  const health = async ({ id }: { id: number }) => (await server.as(key).getChannel(id)).body.health;
   publish(server, whole, 60);
   // Three of each 60 frames are missing, in a row.
   const drop = ["-vf", "select='lt(mod(n,60),57)'", "-fps_mode", "passthrough"];
@@ -328,7 +327,8 @@ nightly("a publisher uses TLS with the certificate of the server", async () => {
   const rtmp = (await lineOf(server, /^live streams to (rtmps:\S+)$/m))[1] as string;
   // Without TLS, for commands on the same machine: no authority has signed the certificate.
   const { address } = JSON.parse(readFileSync(join(server.dataDir, "server.json"), "utf8"));
-  const local = { ...server, rtmp, call: client(address) };
+  const call = client(address);
+  const local = { ...server, rtmp, call, as: typedClient(call) };
   const channel = await newChannel(local);
   expect((await publish(local, channel, 3).exit)[0]).toBe(0);
   expect((await recordingOf(local, channel)).duration_seconds).toBeCloseTo(3, 0);

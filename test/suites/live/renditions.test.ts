@@ -25,7 +25,7 @@ test("viewers may choose a rendition with the same frames, also after its worker
   const source = (await playlistUrl(server, "360p")) as string;
   const manifests = watchManifest(server);
   const { key, id } = channel;
-  const { body } = await server.call("GET", `/api/v1/live/channels/${id}/playback`, { key });
+  const { body } = await server.as(key).getChannelPlayback(id);
   expect(body.renditions.map(({ name, height }: { name: string; height: number }) => [name, height])).toEqual([
     ...[
       ["360p", 360],
@@ -88,7 +88,7 @@ test("viewers may choose a rendition with the same frames, also after its worker
   const listed = manifest.periods.map(({ representations }) => representations.map((one) => one.id).join(" "));
   // The last second is only in the publisher's video.
   expect(listed.slice(-5)).toEqual(["360p audio", "360p 240p audio", "360p audio", "360p 240p audio", "360p audio"]);
-  const assets = async () => (await server.call("GET", "/api/v1/assets", { key })).body;
+  const assets = async () => (await server.as(key).listAssets()).body;
   await until("the recording is an asset", async () => (await assets()).length === 1);
   expect((await assets())[0].playback_status).toBe("ready");
 });
@@ -134,13 +134,13 @@ test("whatever a worker sends, the stream continues, and is offered again", asyn
     const claim = { worker, body: { wait_seconds: 20 } };
     return (await until("it is offered", async () => (await server.call("POST", `${base}/next`, claim)).body)) ?? null;
   };
-  expect((await server.call("POST", `${base}/next`, { body: {} })).status).toBe(401);
+  expect((await server.as().claimLiveEncode({})).status).toBe(401);
   const send = (url: string, token: string, init: RequestInit = {}) =>
     fetch(url, { ...init, headers: { "x-svc-worker-token": worker, "x-svc-job-lease-token": token } });
 
   const first = await lease();
   expect(first).toMatchObject({ channel: "stage", renditions: [{ name: "240p", width: 426, height: 240 }] });
-  expect((await server.call("POST", `${base}/next`, { worker, body: {} })).status).toBe(204);
+  expect((await server.as({ worker }).claimLiveEncode({})).status).toBe(204);
   expect((await send(first.input_url, "another")).status).toBe(409);
   const input = await send(first.input_url, first.lease_token);
   expect([input.status, input.headers.get("content-type")]).toEqual([200, "video/mp4"]);

@@ -29,16 +29,14 @@ type Target = {
   status_changed_at: string | null;
 };
 
-const pathOf = ({ id }: TestChannel) => `/api/v1/live/channels/${id}/targets`;
-
-async function newTarget({ call }: LiveServer, channel: TestChannel, body: object): Promise<Target> {
-  const created = await call("POST", pathOf(channel), { key: channel.key, body });
+async function newTarget({ as }: LiveServer, channel: TestChannel, body: object): Promise<Target> {
+  const created = await as(channel.key).unchecked.createSimulcastTarget(channel.id, body);
   expect(created.status).toBe(201);
   return created.body;
 }
 
-const targetsOf = async ({ call }: LiveServer, channel: TestChannel): Promise<Target[]> =>
-  (await call("GET", pathOf(channel), { key: channel.key })).body;
+const targetsOf = async ({ as }: LiveServer, channel: TestChannel): Promise<Target[]> =>
+  (await as(channel.key).listSimulcastTargets(channel.id)).body;
 
 /** The first target, once it is as expected. */
 const targetThat = (server: LiveServer, channel: TestChannel, isExpected: (target: Target) => boolean) =>
@@ -58,11 +56,11 @@ async function receivingServer(env: Record<string, string> = {}) {
   return { server, channel, target: { url: server.rtmp, stream_key: `${channel.channel}?key=${channel.stream_key}` } };
 }
 
-async function recordingUrl({ call }: LiveServer, { key }: TestChannel): Promise<string> {
-  const assets = async () => (await call("GET", "/api/v1/assets", { key })).body as { id: number }[];
+async function recordingUrl({ as }: LiveServer, { key }: TestChannel): Promise<string> {
+  const assets = async () => (await as(key).listAssets()).body as { id: number }[];
   await until("the recording is an asset", async () => (await assets()).length === 1);
   const [asset] = await assets();
-  return (await call("GET", `/api/v1/playback/${asset?.id}`, { key })).body.hls_url;
+  return (await as(key).getPlayback(asset?.id)).body.hls_url;
 }
 
 /** Composition times and hashes of all frames or packets of a track, in order. */
@@ -128,7 +126,7 @@ test("every frame of an RTMP publisher arrives at another server, and is counted
   expect((await publisher.exit)[0]).toBe(0);
   await targetThat(source, channel, ({ status, sent_bytes }) => status === "idle" && sent_bytes === 0);
   await expectSameRecordings([source, channel], [copy.server, copy.channel]);
-  const egress = async () => (await source.call("GET", "/api/v1/tenants", { key: channel.key })).body[0].egress_bytes;
+  const egress = async () => (await source.as(channel.key).listTenants()).body[0].egress_bytes;
   await until("what was sent is counted", async () => (await egress()) > live.sent_bytes);
 });
 
@@ -184,9 +182,8 @@ nightly("a target that is down is tried again, and begins with a keyframe", asyn
   expect(down.error).toContain("ECONNREFUSED");
   const again = await liveServer({ dataDir, env: { VODBOX_RTMP_PORT: String(port) } });
   await targetThat(source, channel, ({ status, error }) => status === "live" && error === null);
-  const received = `/api/v1/live/channels/${first.channel.id}`;
   await until("it is live there", async () => {
-    const { body } = await again.call("GET", received, { key: first.channel.key });
+    const { body } = await again.as(first.channel.key).getChannel(first.channel.id);
     return body.status === "live" && Date.now() - Date.parse(body.started_at) > 3000;
   });
   publisher.child.kill("SIGINT");
@@ -197,13 +194,13 @@ nightly("a target that is down is tried again, and begins with a keyframe", asyn
 test("a failure and the recovery are one event each, however often the target is tried, and metrics count", async () => {
   const source = await liveServer({ env: LOCAL });
   const channel = await newChannel(source);
-  const { admin, call } = source;
+  const { admin, as, call } = source;
   const named = await receiver();
   const others = await receiver();
-  const [tenant] = (await call("GET", "/api/v1/tenants", { admin })).body;
+  const [tenant] = (await as({ admin }).listTenants()).body;
   const event_types = ["live.target.failed", "live.target.recovered"];
   for (const fields of [{ url: named.url, event_types }, { url: others.url }])
-    await call("POST", "/api/v1/webhooks", { admin, body: { tenant_id: tenant.id, ...fields } });
+    await as({ admin }).createWebhook({ tenant_id: tenant.id, ...fields });
   const metric = async (sample: string) => {
     const line = (await call("GET", "/metrics", { admin })).text
       .split("\n")
@@ -253,11 +250,10 @@ nightly("a wrong stream key is reported with the server's reason, and is in no l
   expect(source.stdout() + source.stderr()).not.toContain(secret);
   // A new key is tried at once.
   const { stream_key } = copy.target;
-  const one = `${pathOf(channel)}/${failed.id}`;
-  await source.call("PATCH", one, { key: channel.key, body: { stream_key } });
+  await source.as(channel.key).updateSimulcastTarget(channel.id, failed.id, { stream_key });
   await targetThat(source, channel, ({ status, error }) => status === "live" && error === null);
   // A disabled one is disconnected, which ends its stream.
-  await source.call("PATCH", one, { key: channel.key, body: { enabled: false } });
+  await source.as(channel.key).updateSimulcastTarget(channel.id, failed.id, { enabled: false });
   await targetThat(source, channel, ({ status }) => status === "idle");
   expect(publisher.child.exitCode).toBe(null);
 });
@@ -281,11 +277,10 @@ nightly("the deletion of a target and the end of the stream close its connection
   const publisher = publish(source, channel, 60);
   await targetThat(source, channel, ({ status }) => status === "live");
   const shown = async () => {
-    const path = `/api/v1/live/channels/${copy.channel.id}`;
-    return (await copy.server.call("GET", path, { key: copy.channel.key })).body;
+    return (await copy.server.as(copy.channel.key).getChannel(copy.channel.id)).body;
   };
   await until("it is live there", async () => (await shown()).health);
-  await source.call("DELETE", `${pathOf(channel)}/${id}`, { key: channel.key });
+  await source.as(channel.key).deleteSimulcastTarget(channel.id, id);
   // A publisher that has disconnected has no health.
   await until("it has no publisher any more", async () => (await shown()).health === null);
   expect(publisher.child.exitCode).toBe(null);
@@ -349,8 +344,7 @@ nightly("with several processes, each shows the status, and changes reach the on
   const publishing = () => publish(source, channel, 60);
   let publisher = publishing();
   // The process that receives streams knows a channel that another one has created within a second.
-  const state = async () =>
-    (await source.call("GET", `/api/v1/live/channels/${channel.id}`, { key: channel.key })).body;
+  const state = async () => (await source.as(channel.key).getChannel(channel.id)).body;
   await until("it is live", async () => {
     if (publisher.child.exitCode !== null) publisher = publishing();
     return (await state()).status === "live";
@@ -361,6 +355,6 @@ nightly("with several processes, each shows the status, and changes reach the on
     const shown = await Promise.all(Array.from({ length: 10 }, () => targetsOf(source, channel)));
     return shown.every(([target]) => target?.status === "live");
   });
-  await source.call("DELETE", `${pathOf(channel)}/${id}`, { key: channel.key });
+  await source.as(channel.key).deleteSimulcastTarget(channel.id, id);
   expect(await recorders[0]?.ended).toBe("disconnected");
 });

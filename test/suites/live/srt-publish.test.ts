@@ -27,14 +27,14 @@ async function srtServer(env: Record<string, string> = {}): Promise<SrtServer> {
 
 type Asset = { id: number; duration_seconds: number; playback_status: string };
 
-async function recordingOf({ call }: LiveServer, { key }: TestChannel): Promise<Asset> {
-  const assets = async () => (await call("GET", "/api/v1/assets", { key })).body as Asset[];
+async function recordingOf({ as }: LiveServer, { key }: TestChannel): Promise<Asset> {
+  const assets = async () => (await as(key).listAssets()).body as Asset[];
   await until("the recording is an asset", async () => (await assets()).length === 1);
   return (await assets())[0] as Asset;
 }
 
-async function playbackOf({ call }: LiveServer, { key }: TestChannel, { id }: Asset) {
-  const { status, body } = await call("GET", `/api/v1/playback/${id}`, { key });
+async function playbackOf({ as }: LiveServer, { key }: TestChannel, { id }: Asset) {
+  const { status, body } = await as(key).getPlayback(id);
   expect(status).toBe(200);
   return body as { hls_url: string; dash_url: string };
 }
@@ -43,8 +43,7 @@ test("viewers watch a stream with B-frames while it runs, and it becomes an asse
   const server = await srtServer({ VODBOX_LOG_LEVEL: "info" });
   const channel = await newChannel(server);
   const publisher = publishSrt(server, channel, 9);
-  const shown = async () =>
-    (await server.call("GET", `/api/v1/live/channels/${channel.id}`, { key: channel.key })).body;
+  const shown = async () => (await server.as(channel.key).getChannel(channel.id)).body;
   const live = await until("the channel is live", async () => {
     const found = await shown();
     return found.status === "live" && found.hls_url ? found : null;

@@ -12,8 +12,8 @@ const analyticsOf = async ({ call }: LiveServer, { id, key }: TestChannel, query
 const secondsOf = async (server: LiveServer, channel: TestChannel) =>
   (await analyticsOf(server, channel)).live_seconds as number;
 
-async function recordedSeconds({ call }: LiveServer, { key }: TestChannel, count = 1): Promise<number> {
-  const assets = async () => (await call("GET", "/api/v1/assets", { key })).body as { duration_seconds: number }[];
+async function recordedSeconds({ as }: LiveServer, { key }: TestChannel, count = 1): Promise<number> {
+  const assets = async () => (await as(key).listAssets()).body as { duration_seconds: number }[];
   await until("the recordings are assets", async () => (await assets()).length === count);
   return (await assets()).reduce((sum, { duration_seconds }) => sum + duration_seconds, 0);
 }
@@ -32,7 +32,7 @@ test("received media are counted once among all processes, and billed where the 
   const live_minute = { included: 0, unit_price_minor: 2.5 };
   const server = await liveServer({ env: { ...prices({ live_minute }), VODBOX_PROCESSES: "2" } });
   const channel = await newChannel(server);
-  const [tenant] = (await server.call("GET", "/api/v1/tenants", { admin: server.admin })).body;
+  const [tenant] = (await server.as({ admin: server.admin }).listTenants()).body;
   // The process that receives streams knows a channel that another one has created within a second.
   await until("it is published", async () => (await publish(server, channel, 7).exit)[0] === 0);
   const recorded = await recordedSeconds(server, channel);
@@ -42,8 +42,8 @@ test("received media are counted once among all processes, and billed where the 
   await until("all is counted", async () => (await secondsOf(server, channel)) > both - 0.2);
   expect(await secondsOf(server, channel)).toBeLessThan(both + 0.2);
 
-  const { call, admin } = server;
-  const estimate = await call("GET", `/api/v1/billing/estimate?tenant_id=${tenant.id}`, { admin });
+  const { as, call, admin } = server;
+  const estimate = await as({ admin }).getBillingEstimate({ tenant_id: tenant.id });
   expect(estimate.body.line_items[3]).toEqual({
     meter: "live_minutes",
     unit: "minute",
@@ -53,9 +53,9 @@ test("received media are counted once among all processes, and billed where the 
     unit_price_minor: 2.5,
     amount_minor: 3,
   });
-  const [summary] = (await call("GET", "/api/v1/usage/summary", { admin })).body;
+  const [summary] = (await as({ admin }).getUsage()).body;
   expect(summary).toMatchObject({ tenant_id: tenant.id, live_minutes: 1 });
-  expect((await call("GET", "/api/v1/tenants", { admin })).body[0].live_minutes).toBe(1);
+  expect((await as({ admin }).listTenants()).body[0].live_minutes).toBe(1);
   expect((await call("GET", "/metrics", { admin })).text).toMatch(/^vodbox_live_seconds_total (9|10)/m);
   const [row] = (await json(["admin", "usage", "--data", server.dataDir], { env: { VODBOX_ADMIN_TOKEN: admin } })) as [
     { live_minutes: number },
@@ -85,13 +85,13 @@ test("a server that is killed loses a few seconds of usage, and its next start c
 nightly("a plan limits the streams that a tenant publishes at once", async () => {
   const server = await liveServer({ env: { ...prices({ quotas: { live_streams: 1 } }), VODBOX_LOG_LEVEL: "info" } });
   const first = await newChannel(server);
-  const { call, admin } = server;
+  const { as, call, admin } = server;
   const create = async (options: { key: string } | { admin: string }, body: object) =>
     (await call("POST", "/api/v1/live/channels", { ...options, body: { playback_policy: "public", ...body } })).body;
   const second = await create({ key: first.key }, { channel: "second" });
-  const other = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Other", slug: "other" } });
+  const other = await as({ admin }).createTenant({ name: "Other", slug: "other" });
   const theirs = await create({ admin }, { tenant_id: other.body.id, channel: "theirs" });
-  const statusOf = async (id: number) => (await call("GET", `/api/v1/live/channels/${id}`, { admin })).body.status;
+  const statusOf = async (id: number) => (await as({ admin }).getChannel(id)).body.status;
   const isLive = (id: number) => until(`channel ${id} is live`, async () => (await statusOf(id)) === "live", 30_000);
 
   const running = publish(server, first, 60);
@@ -129,8 +129,8 @@ test("viewers at once and the bitrate are known by minute", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
   const publishing = publish(server, channel, 60);
-  const { call, admin, base } = server;
-  const shown = async () => (await call("GET", `/api/v1/live/channels/${channel.id}`, { admin })).body;
+  const { as, admin, base } = server;
+  const shown = async () => (await as({ admin }).getChannel(channel.id)).body;
   await until("it is live", async () => (await shown()).status === "live", 30_000);
   const request = async (file: string, agent: string) =>
     (await fetch(`${base}/live/stage/${file}`, { headers: { "user-agent": agent } })).text();

@@ -15,11 +15,10 @@ const bytesOf = async (url: string, headers: Record<string, string> = {}) => {
 test("a signed channel is watched while it is live, in parts and in segments, until it ends", async () => {
   const server = await liveServer();
   const channel = await newChannel(server, { playback_policy: "signed", record: false });
-  const path = `/api/v1/live/channels/${channel.id}`;
-  const read = async (of: string) => (await server.call("GET", `${path}${of}`, { key: channel.key })).body;
+  const api = server.as(channel.key);
   const publishing = publish(server, channel, 8);
-  await until("the channel is live", async () => (await read("")).status === "live", 30_000);
-  const { hls_url: url, dash_url, token } = await read("/playback");
+  await until("the channel is live", async () => (await api.getChannel(channel.id)).body.status === "live", 30_000);
+  const { hls_url: url, dash_url, token } = (await api.getChannelPlayback(channel.id)).body;
 
   const master = (await bytesOf(url)).toString();
   expect((await fetch(url.replace(/\?.*/, ""))).status).toBe(403);
@@ -36,7 +35,7 @@ test("a signed channel is watched while it is live, in parts and in segments, un
   expect(offset).toBeGreaterThan(0);
   const range = { range: `bytes=${offset}-${offset + part.length - 1}` };
   expect((await bytesOf(new URL(uri, video).href, range)).equals(part)).toBe(true);
-  expect((await read("")).viewers).toBe(1);
+  expect((await api.getChannel(channel.id)).body.viewers).toBe(1);
 
   // A player that knows nothing of parts, until the end of the stream.
   const entries = ["-count_packets", "-show_entries", "stream=codec_type,nb_read_packets", "-of", "csv=p=0"];
@@ -51,6 +50,6 @@ test("a signed channel is watched while it is live, in parts and in segments, un
   // ffmpeg 5.1 reads the init segment again with each playlist, and says so.
   expect(faults.split("\n").filter((line) => !/duplicated MOOV|^$/.test(line))).toEqual([]);
   expect(frames).toMatch(/^video,240$/m);
-  await until("the channel is idle", async () => (await read("")).status === "idle");
+  await until("the channel is idle", async () => (await api.getChannel(channel.id)).body.status === "idle");
   expect((await fetch(url)).status).toBe(404);
 });

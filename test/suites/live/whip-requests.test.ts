@@ -108,9 +108,7 @@ test("a publisher that loses its connection comes back into the same stream, and
   );
   void second.publish({ video, audio });
   const body = { takeover: true };
-  expect((await server.call("PATCH", `/api/v1/live/channels/${channel.id}`, { key: channel.key, body })).status).toBe(
-    200,
-  );
+  expect((await server.as(channel.key).updateChannel(channel.id, body)).status).toBe(200);
   await until(
     "the second publisher is received",
     async () => ((await shown(server, channel)).health?.bitrate ?? 0) > 10_000,

@@ -22,8 +22,7 @@ export async function whipChannel(
   return { ...channel, endpoint: { base: server.base, channel: channel.channel, key: channel.stream_key } };
 }
 
-export const shown = async ({ call }: WhipServer, { id, key }: TestChannel) =>
-  (await call("GET", `/api/v1/live/channels/${id}`, { key })).body;
+export const shown = async ({ as }: WhipServer, { id, key }: TestChannel) => (await as(key).getChannel(id)).body;
 
 export const untilStatus = (server: WhipServer, channel: TestChannel, status: "live" | "idle") =>
   until(`the channel is ${status}`, async () => {
@@ -34,14 +33,14 @@ export const untilStatus = (server: WhipServer, channel: TestChannel, status: "l
 type Asset = { id: number; duration_seconds: number; playback_status: string; height: number };
 
 /** The recordings of a channel's tenant, once there are so many. */
-export const recordingsOf = ({ call }: WhipServer, { key }: TestChannel, count = 1): Promise<Asset[]> =>
+export const recordingsOf = ({ as }: WhipServer, { key }: TestChannel, count = 1): Promise<Asset[]> =>
   until("the recording is an asset", async () => {
-    const assets = (await call("GET", "/api/v1/assets", { key })).body as Asset[];
+    const assets = (await as(key).listAssets()).body as Asset[];
     return assets.length >= count && assets.every(({ playback_status }) => playback_status === "ready") ? assets : null;
   });
 
-export async function hlsOf({ call }: WhipServer, { key }: TestChannel, { id }: Asset): Promise<string> {
-  return (await call("GET", `/api/v1/playback/${id}`, { key })).body.hls_url;
+export async function hlsOf({ as }: WhipServer, { key }: TestChannel, { id }: Asset): Promise<string> {
+  return (await as(key).getPlayback(id)).body.hls_url;
 }
 
 /** When the signals of `signalVideo` and `signalAudio` begin, in seconds of what plays. */

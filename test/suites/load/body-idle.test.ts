@@ -11,9 +11,9 @@ async function started(seconds: string): Promise<RunningServer & { key: string; 
   folders.push(folder);
   const server = await startServer(folder, { env: { VODBOX_BODY_IDLE_SECONDS: seconds } });
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "T", slug: "t" });
   const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write"] };
-  const { token } = (await server.call("POST", "/api/v1/api_keys", { admin, body })).body;
+  const { token } = (await server.as({ admin }).createApiKey(body)).body;
   return { ...server, key: token, tenantId: tenant.body.id };
 }
 let quick: Awaited<ReturnType<typeof started>>;
@@ -56,13 +56,12 @@ function sent({ base }: RunningServer, { head, body = "", trickle }: Sent) {
 }
 
 async function requests(server: typeof quick): Promise<Record<string, string>> {
-  const { call, key } = server;
+  const { as, call, key } = server;
   const auth = `x-api-key: ${key}`;
   const fields = { filename: "a.mp4", bytes_expected: 1000 };
-  const { body: put } = await call("POST", "/api/v1/uploads/initiate", { key, body: fields });
-  const { body: parts } = await call("POST", "/api/v1/uploads/initiate_multipart", { key, body: fields });
-  const sign = `/api/v1/uploads/${parts.id}/sign_part`;
-  const { body: part } = await call("POST", sign, { key, body: { part_number: 1 } });
+  const { body: put } = await as(key).initiateUpload(fields);
+  const { body: parts } = await as(key).initiateMultipartUpload(fields);
+  const { body: part } = await as(key).signUploadPart(parts.id, { part_number: 1 });
   const made = await call("POST", "/api/v1/uploads/tus", {
     key,
     headers: { "tus-resumable": "1.0.0", "upload-length": "1000" },
@@ -111,24 +110,19 @@ describe("a stalled body", () => {
       // Node.js would close it after minutes. The rest of a refused request is read for five seconds.
       expect.soft(afterMs, name).toBeLessThan(30_000);
     }
-    expect((await quick.call("GET", "/readyz")).status).toBe(200);
+    expect((await quick.as().getReadiness()).status).toBe(200);
     expect(quick.stderr()).toBe("");
   });
 
   test("a slow and steady body, or a complete one, is not closed", async () => {
-    const { body: put } = await patient.call("POST", "/api/v1/uploads/initiate", {
-      key: patient.key,
-      body: { filename: "a.mp4", bytes_expected: 8 },
-    });
+    const { body: put } = await patient.as(patient.key).initiateUpload({ filename: "a.mp4", bytes_expected: 8 });
     const head = `PUT ${put.upload_url.replace(patient.base, "")} HTTP/1.1\r\ncontent-length: 8`;
     const { text, afterMs } = await sent(patient, { head, trickle: { bytes: 8, everyMs: 1000 } });
     expect(text).toMatch(/^HTTP\/1.1 200 /);
     expect(afterMs).toBeGreaterThan(6000);
-    const waited = await quick.call("POST", "/api/v1/transcoding_jobs/next", {
-      worker: quick.worker,
-      headers: { "idempotency-key": "waits" },
-      body: { wait_seconds: 3 },
-    });
+    const waited = await quick
+      .as({ worker: quick.worker, headers: { "idempotency-key": "waits" } })
+      .claimJob({ wait_seconds: 3 });
     expect(waited.status).toBe(204);
   });
 

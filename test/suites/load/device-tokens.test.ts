@@ -4,7 +4,6 @@ import type { Answer } from "#test/support/client.ts";
 import { expectError } from "#test/support/error.ts";
 import { nightly } from "#test/support/nightly.ts";
 
-const path = "/api/v1/device_tokens";
 const password = "correct horse battery staple";
 let app: TestApp;
 let tenant: { id: number };
@@ -16,13 +15,13 @@ beforeAll(async () => {
 });
 const admin = (method: string, at: string, body?: unknown) =>
   app.call(method, `/api/v1/admin/${at}`, { admin: app.admin, body });
-const redeem = (body: unknown) => app.call("POST", path, { body });
+const redeem = (body: unknown) => app.as().unchecked.createDeviceToken(body);
 const person = async (email: string, of = tenant.id) => {
   const made = await admin("POST", "users", { tenant_id: of, email_address: email, password });
   expect(made.status).toBe(201);
   return made.body;
 };
-const works = async (token: string) => (await app.call("GET", "/api/v1/assets", { key: token })).status === 200;
+const works = async (token: string) => (await app.as(token).listAssets()).status === 200;
 const toldNothing = ({ status, body: { request_id: _, ...body } }: Answer) => ({ status, body });
 
 describe("a device token", () => {
@@ -41,10 +40,10 @@ describe("a device token", () => {
       },
     ]);
     expect(await works(made.body.token)).toBe(true);
-    const keys = await app.call("GET", `/api/v1/api_keys?tenant_id=${tenant.id}`, { admin: app.admin });
+    const keys = await app.as({ admin: app.admin }).listApiKeys({ tenant_id: tenant.id });
     expect(keys.body[0]).toMatchObject({ id: made.body.api_key_id, name: "Ann's laptop" });
     expect(keys.text).not.toContain(made.body.token);
-    const beyond = await app.call("GET", "/api/v1/api_keys", { key: made.body.token });
+    const beyond = await app.as(made.body.token).listApiKeys();
     expectError(beyond, 403, "forbidden_scope");
   });
 
@@ -69,11 +68,11 @@ describe("a device token", () => {
     await person("two@example.com");
     const one = await redeem({ email_address: "two@example.com", password });
     const two = await redeem({ email_address: "two@example.com", password });
-    const gone = await app.call("DELETE", `${path}/current`, { key: one.body.token });
+    const gone = await app.as(one.body.token).revokeCurrentToken();
     expect([gone.status, gone.text]).toEqual([204, ""]);
     expect([await works(one.body.token), await works(two.body.token)]).toEqual([false, true]);
-    expectError(await app.call("DELETE", `${path}/current`, { key: one.body.token }), 401, "unauthorized");
-    expectError(await app.call("DELETE", `${path}/current`, { admin: app.admin }), 404, "not_found");
+    expectError(await app.as(one.body.token).revokeCurrentToken(), 401, "unauthorized");
+    expectError(await app.as({ admin: app.admin }).revokeCurrentToken(), 404, "not_found");
   });
 });
 
@@ -137,7 +136,7 @@ describe("a refused client", () => {
 
   test("must wait after ten attempts a minute from one address", async () => {
     const strict = await testApp();
-    const guess = () => strict.call("POST", path, { body: { pairing_code: "0000-0000" } });
+    const guess = () => strict.as().createDeviceToken({ pairing_code: "0000-0000" });
     for (let n = 0; n < 10; n++) expect((await guess()).status).toBe(401);
     const limited = await guess();
     expectError(limited, 429, "rate_limited");

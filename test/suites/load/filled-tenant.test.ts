@@ -58,12 +58,10 @@ async function fill(): Promise<void> {
   await create("ingest_batches", { tenant_id: tenantId });
   await create("import_runs", { provider: "mux", total: 1 });
   const problem = { source_id: "s", title: "t", asset_id: null, reason: "ä".repeat(300) };
-  await app.call("PATCH", "/api/v1/import_runs/1", { key, body: { problems: Array(100).fill(problem) } });
-  await app.call("POST", "/api/v1/playback_events", {
-    body: { asset_id: 1, session_id: "s", viewer_id: "1", event: "play" },
-  });
+  await app.as(key).updateImportRun(1, { problems: Array(100).fill(problem) });
+  await app.as().recordPlaybackEvents({ asset_id: 1, session_id: "s", viewer_id: "1", event: "play" });
   // Events are written with the first read of them.
-  await app.call("GET", "/api/v1/analytics/viewers/1", { key });
+  await app.as(key).exportViewer(1);
   await insert(
     DELIVERIES,
     sql`insert into playback_sessions (tenant_id, asset_id, session, viewer, started_at, last_at, watched_ms, reached, completed, errors, received_at)
@@ -473,7 +471,7 @@ describe("a tenant that is filled to its limits", () => {
         await ended(50_000, id);
         return id;
       },
-      async (id) => expect((await app.call("DELETE", `/api/v1/assets/${id}`, { key })).status).toBe(204),
+      async (id) => expect((await app.as(key).deleteAsset(id)).status).toBe(204),
     );
     expect(ratio).toBeLessThanOrEqual(3 * MAX_BLOCK_MIB);
   });

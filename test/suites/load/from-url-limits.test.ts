@@ -42,18 +42,17 @@ async function tenantOf(app: TestApp) {
   const tenant = await app.tenant();
   const key = await app.key(tenant.id);
   const from = async (url: string): Promise<number> => {
-    const made = await app.call("POST", "/api/v1/uploads/from_url", { key, body: { url } });
+    const made = await app.as(key).uploadFromUrl({ url });
     expect(made.status, made.text).toBe(201);
     return made.body.id;
   };
-  const session = async (id: number) => (await app.call("GET", `/api/v1/uploads/${id}`, { key })).body;
+  const session = async (id: number) => (await app.as(key).getUpload(id)).body;
   const errorOf = async (id: number) => {
     const { asset_id } = await session(id);
-    return (await app.call("GET", `/api/v1/assets/${asset_id}`, { key })).body.error;
+    return (await app.as(key).getAsset(asset_id)).body.error;
   };
   const stateOf = async (id: number) => (await session(id)).status;
-  const plan = (plan_name: string) =>
-    app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name } });
+  const plan = (plan_name: string) => app.as({ admin: app.admin }).updateTenant(tenant.id, { plan_name });
   return { ...tenant, key, from, session, stateOf, errorOf, plan };
 }
 /** Sends at `bytesPerSecond`, forever. */
@@ -193,15 +192,12 @@ describe("the plan's storage", () => {
     const tenant = await tenantOf(app);
     await tenant.plan("free");
     const body = { filename: "a.mp4", bytes_expected: 5_000_000_000 - 3_000_000 };
-    const other = await app.call("POST", "/api/v1/uploads/initiate", { key: tenant.key, body });
+    const other = await app.as(tenant.key).initiateUpload(body);
     expect(other.status).toBe(201);
     const id = await tenant.from(`${site}/a.mp4`);
     const running = await startFetches(app.opened.app);
     await until("bytes to be announced", async () => (await announced(tenant.id)) === 5_000_000_000);
-    const again = await app.call("POST", "/api/v1/uploads/initiate", {
-      key: tenant.key,
-      body: { ...body, bytes_expected: 1 },
-    });
+    const again = await app.as(tenant.key).initiateUpload({ ...body, bytes_expected: 1 });
     expect(again.status).toBe(403);
     await Promise.all(running);
     expect(await tenant.stateOf(id)).toBe("failed");

@@ -60,7 +60,7 @@ describe("an import", () => {
     ]);
     expect(body.unmatched).toEqual([{ row: 7004, original_filename: "none.mp4", reason: "not_found" }]);
     expect(await count("title like 'new %'")).toBe(6999);
-    const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+    const asset = async (id: number) => (await app.as(key).getAsset(id)).body;
     expect(await asset(1)).toMatchObject({ title: "last", tags: { a: "1", b: "2" } });
     expect(await asset(6999)).toMatchObject({ title: "new 6999", tags: {} });
     expect([await locks(), await staged()]).toEqual([0, 0]);
@@ -78,11 +78,11 @@ describe("an import", () => {
     const importing = send(`title,tags,original_filename\n${rowsOf(1, 9000).replaceAll(",", ",a=1,")}`);
     await until("the rows to be applied", async () => ((await count("title <> 't'")) ?? 0) > 0);
     const body = { video_asset: { description: "mine" } };
-    expect((await app.call("PATCH", "/api/v1/assets/9000", { key, body })).status).toBe(200);
-    const tags = await app.call("PATCH", "/api/v1/assets/8999/tags", { key, body: { mine: true } });
+    expect((await app.as(key).updateAsset(9000, body)).status).toBe(200);
+    const tags = await app.as(key).updateTags(8999, { mine: true });
     expect(tags.status).toBe(200);
     expect((await importing).status).toBe(200);
-    const assetOf = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+    const assetOf = async (id: number) => (await app.as(key).getAsset(id)).body;
     expect(await assetOf(9000)).toMatchObject({ title: "new 9000", description: "mine", tags: { a: "1" } });
     expect(await assetOf(8999)).toMatchObject({ title: "new 8999", tags: { a: "1", mine: true } });
   });
@@ -125,11 +125,11 @@ test.each(rows([2, 1], 1))(
   async (processes) => {
     const args = processes > 1 ? ["--processes", String(processes)] : [];
     const server = await startServer(newFolder(), { args });
-    const { admin, call, base } = server;
+    const { admin, as, call, base } = server;
     const tenantOf = async (slug: string) => {
-      const { id } = (await call("POST", "/api/v1/admin/tenants", { admin, body: { name: slug, slug } })).body;
+      const { id } = (await as({ admin }).createTenant({ name: slug, slug })).body;
       const body = { tenant_id: id, scopes: ["assets:write"] };
-      return (await call("POST", "/api/v1/api_keys", { admin, body })).body.token as string;
+      return (await as({ admin }).createApiKey(body)).body.token as string;
     };
     const key = await tenantOf("a");
     const other = await tenantOf("b");

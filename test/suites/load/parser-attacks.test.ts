@@ -55,11 +55,11 @@ beforeAll(async () => {
   const limits = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60", VODBOX_MIN_FREE_BYTES: "0" };
   server = await startServer(dataDir, { env: limits });
   const keyOf = async (slug: string) => {
-    const { admin, call } = server;
-    const { body: tenant } = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: slug, slug } });
+    const { admin, as } = server;
+    const { body: tenant } = await as({ admin }).createTenant({ name: slug, slug });
     const scopes = ["assets:read", "assets:write", "playback:read"];
     const body = { tenant_id: tenant.id, scopes };
-    return (await call("POST", "/api/v1/api_keys", { admin, body })).body.token as string;
+    return (await as({ admin }).createApiKey(body)).body.token as string;
   };
   [hostile, normal] = [await keyOf("hostile"), await keyOf("normal")];
   return async () => {
@@ -112,7 +112,7 @@ async function meanwhile<T>(work: Promise<T>): Promise<{ result: T; longest: num
   let longest = 0;
   while (!isOver) {
     const from = await cpuMs(EVENT_LOOP);
-    expect((await server.call("GET", "/api/v1/assets?limit=1", { key: normal })).status).toBe(200);
+    expect((await server.as(normal).listAssets({ limit: 1 })).status).toBe(200);
     longest = Math.max(longest, (await cpuMs(EVENT_LOOP)) - from);
   }
   return { result: await over, longest };
@@ -146,17 +146,13 @@ describe("a document of one tenant affects only that tenant's request", () => {
   }
 
   test("an uploaded subtitle", async () => {
-    const { body: upload } = await server.call("POST", "/api/v1/uploads/initiate", {
-      key: hostile,
-      body: { filename: "a.mp4", bytes_expected: 3 },
-    });
+    const { body: upload } = await server.as(hostile).initiateUpload({ filename: "a.mp4", bytes_expected: 3 });
     const form = new FormData();
     for (const [name, value] of Object.entries({ language: "en", label: "English" })) form.set(name, value);
     const text = `WEBVTT\n\n${repeated("00:00.000 --> 00:01.000\nx\n\n")}`;
     form.set("file", new Blob([text]), "a.vtt");
-    const path = `/api/v1/assets/${upload.asset_id}/subtitles`;
-    const result = await unhindered(() => server.call("POST", path, { key: hostile, raw: form }));
-    expect([result.status, result.body.code]).toEqual([422, "document_too_complex"]);
+    const result = await unhindered(() => server.as(hostile).createSubtitle(upload.asset_id, form));
+    expect([result.status, result.error.code]).toEqual([422, "document_too_complex"]);
   });
 
   test("many concurrent documents", async () => {
@@ -224,8 +220,8 @@ describe("a document that was stored before limits existed is served or refused,
     const form = new FormData();
     for (const [name, value] of Object.entries({ language: "en", label: "English" })) form.set(name, value);
     form.set("file", new Blob(["WEBVTT\n\n00:00.000 --> 00:01.000\nx\n"]), "a.vtt");
-    await server.call("POST", `/api/v1/assets/${asset.id}/subtitles`, { key: hostile, raw: form });
-    const { body } = await server.call("GET", `/api/v1/assets/${asset.id}`, { key: hostile });
+    await server.as(hostile).createSubtitle(asset.id, form);
+    const { body } = await server.as(hostile).getAsset(asset.id);
     const media = `/media/${asset.external_id}`;
     urls = {
       master: `${media}/master.m3u8`,
@@ -235,7 +231,7 @@ describe("a document that was stored before limits existed is served or refused,
       thumbnail: `${media}/thumbnail.webp?time=1`,
     };
     paths = {
-      master: body.hls_manifest_path ?? body.manifest_path,
+      master: body.manifest_path,
       mpd: body.dash_manifest_path,
       storyboard: body.storyboard_path,
     };

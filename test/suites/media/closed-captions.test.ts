@@ -75,8 +75,8 @@ test.for([
     expect(await (await fetch(dash_url)).text()).toContain('mimeType="text/vtt"');
 
     // A language that was corrected stays the only one.
-    await server.call("PATCH", `${at}/subtitles/${track.id}`, { key, body: { language: "en" } });
-    await server.call("POST", `${at}/reencode`, { key, body: {} });
+    await server.as(key).updateSubtitle(asset.id, track.id, { language: "en" });
+    await server.as(key).reencodeAsset(asset.id, {});
     const jobs = async () => get(`/api/v1/transcoding_jobs?asset_id=${asset.id}`);
     const isDone = (all: { status: string }[]) => all.every(({ status }) => status === "completed");
     await until("it is encoded again", async () => isDone(await jobs()), 90_000);

@@ -52,7 +52,7 @@ describe.each(["public", "signed"] as const)("the DASH manifest of a %s asset", 
     return () => {};
   });
   const manifest = async () => {
-    const { body } = await app.call("GET", `/api/v1/playback/${id}`, { key });
+    const { body } = await app.as(key).getPlayback(id);
     return body.dash_url.slice("http://vodbox.test".length) as string;
   };
 

@@ -17,8 +17,8 @@ beforeAll(async () => {
   return app.close;
 });
 
-const playback = async (id: number) => (await app.call("GET", `/api/v1/playback/${id}`, { key })).body;
-const shown = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const playback = async (id: number) => (await app.as(key).getPlayback(id)).body;
+const shown = async (id: number) => (await app.as(key).getAsset(id)).body;
 
 async function cut(id: number, start_seconds: number, end_seconds: number) {
   const { status, text, body } = await createClip(app, key, id, { start_seconds, end_seconds, mode: "exact" });

@@ -140,7 +140,7 @@ test("closed captions and text tracks of one source are all there, also in clips
   expect(clip.status, clip.text).toBe(201);
   await expectTexts(`/api/v1/assets/${clip.body.id}`, [lines(-8)], [spoken(-8)]);
 
-  const joined = await server.call("POST", "/api/v1/assets/join", { key, body: { asset_ids: [clip.body.id, id] } });
+  const joined = await server.as(key).joinAssets({ asset_ids: [clip.body.id, id] });
   expect(joined.status, joined.text).toBe(201);
   const asset = `/api/v1/assets/${joined.body.id}`;
   await until("they are joined", async () => (await get(asset)).playback_status === "ready", 90_000);
@@ -159,7 +159,7 @@ test("a server that is killed during the encode has each track once", async () =
   const { asset } = await uploaded(first, key, { bytes: readFileSync(at("source.mkv")), filename: "source.mkv" });
   const path = `/api/v1/assets/${asset.id}`;
   await until("it is being encoded", async () => {
-    const [job] = (await first.call("GET", `/api/v1/transcoding_jobs?asset_id=${asset.id}`, { key })).body;
+    const [job] = (await first.as(key).listJobs({ asset_id: asset.id })).body;
     return job.status === "completed" || job.tasks?.completed > 1;
   });
   first.child.kill("SIGKILL");

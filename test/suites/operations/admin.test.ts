@@ -187,8 +187,7 @@ test("a revoked key and a suspended tenant are refused by the running server fro
   await json(["admin", "tenant", "create", "--name", "A", "--slug", "a", ...at]);
   const issue = () => json(["admin", "key", "issue", "--tenant", "a", ...at]);
   const [one, two] = await Promise.all([issue(), issue()]);
-  const asks = async (key: { token: string }) =>
-    (await server.call("GET", "/api/v1/assets", { key: key.token })).status;
+  const asks = async (key: { token: string }) => (await server.as(key.token).listAssets()).status;
   expect([await asks(one), await asks(two)]).toEqual([200, 200]);
   await run(["admin", "key", "revoke", String(one.id), ...at]);
   expect([await asks(one), await asks(two)]).toEqual([401, 200]);

@@ -256,7 +256,7 @@ test("a restore that is killed leaves nothing that a server would take for compl
   }
   mkdirSync(join(torn, ".restoring/objects"), { recursive: true });
   const again = await ownServer(torn);
-  expect((await again.call("GET", "/api/v1/tenants", { admin: server.admin })).body).toHaveLength(1);
+  expect((await again.as({ admin: server.admin }).listTenants()).body).toHaveLength(1);
   expect(leftIn(torn)).not.toContain(".restoring");
   expect((await cli("restore", large, "--check", "--json")).code).toBe(0);
 });

@@ -35,10 +35,10 @@ async function contents(place: Place): Promise<Map<string, Buffer>> {
 }
 
 const plays = async (server: Awaited<ReturnType<typeof ownServer>>, key: string, assetId: number) => {
-  const playback = await server.call("GET", `/api/v1/playback/${assetId}`, { key });
+  const playback = await server.as(key).getPlayback(assetId);
   expect(playback.status).toBe(200);
   expect((await server.call("GET", playback.body.hls_url)).text).toContain("#EXTM3U");
-  const original = await server.call("GET", `/api/v1/assets/${assetId}/download`, { key });
+  const original = await server.as(key).getDownload(assetId);
   expect(original.status).toBe(200);
   expect((await server.call("GET", original.body.url)).text).toBe("source of the first");
 };
@@ -120,19 +120,10 @@ nightly("a backup from during a migration to S3 is restored to disk: the migrati
   const { server, key, ready, dataDir } = await filledServer(emptyFolder(), env);
   const { admin } = server;
   // An upload in progress keeps the migration from completing.
-  const begun = await server.call("POST", "/api/v1/uploads/initiate", {
-    key,
-    body: { filename: "b.mp4", bytes_expected: 10 },
-  });
+  const begun = await server.as(key).initiateUpload({ filename: "b.mp4", bytes_expected: 10 });
   expect(begun.status).toBe(201);
-  expect(
-    (await server.call("POST", "/api/v1/admin/storage/migration", { admin, body: { to: "s3" } })).status,
-  ).toBeLessThan(300);
-  await until(
-    "the switch",
-    async () => (await server.call("GET", "/api/v1/admin/storage/migration", { admin })).body.phase === "draining",
-    120_000,
-  );
+  expect((await server.as({ admin }).startMigration({ to: "s3" })).status).toBeLessThan(300);
+  await until("the switch", async () => (await server.as({ admin }).getMigration()).body.phase === "draining", 120_000);
   const folder = emptyFolder();
   const file = join(folder, "a.tar");
   const made = JSON.parse(await operator(env).done("backup", file, "--objects", "--json", "--data", dataDir));
@@ -143,6 +134,6 @@ nightly("a backup from during a migration to S3 is restored to disk: the migrati
   await operator().done("restore", file, "--data", restored);
   const again = await ownServer(restored);
   await plays(again, key, ready.asset.id);
-  const status = await again.call("GET", "/api/v1/admin/storage/migration", { admin });
+  const status = await again.as({ admin }).getMigration();
   expect(status.body).toMatchObject({ active: "local", phase: "settled", old_copies: null, started_at: null });
 });

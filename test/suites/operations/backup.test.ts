@@ -70,10 +70,10 @@ test("a backup of a running server is restored completely: tokens, keys, rows an
   for (const path of filesOf(join(dataDir, "objects")))
     expect(readFileSync(path.replace(dataDir, fresh)), path).toEqual(readFileSync(path));
   const again = await ownServer(fresh);
-  const playback = await again.call("GET", `/api/v1/playback/${ready.asset.id}`, { key });
+  const playback = await again.as(key).getPlayback(ready.asset.id);
   expect(playback.status).toBe(200);
   expect((await again.call("GET", playback.body.hls_url)).status).toBe(200);
-  expect((await again.call("GET", "/api/v1/tenants", { admin: server.admin })).status).toBe(200);
+  expect((await again.as({ admin: server.admin }).listTenants()).status).toBe(200);
 
   // Without a server; the other tokens are generated again.
   const second = emptyFolder();
@@ -89,31 +89,29 @@ test("objects that a backup may still copy remain until it has ended, or been de
   const held = (assetKey: string) => app.opened.app.objects?.head(assetKey);
   const first = await readyAsset(app, key);
   const second = await uploaded(app, key);
-  const hold = await app.call("POST", "/api/v1/admin/removal_holds", { admin });
+  const hold = await app.as({ admin }).createRemovalHold();
   expect(hold).toMatchObject({ status: 201, body: { expires_in: 300 } });
   const subtitle = await subtitled(app, key, first.asset.id);
-  await app.call("DELETE", `/api/v1/assets/${first.asset.id}/subtitles/${subtitle.id}`, { key });
-  for (const { asset } of [first, second])
-    expect((await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
+  await app.as(key).deleteSubtitle(first.asset.id, subtitle.id);
+  for (const { asset } of [first, second]) expect((await app.as(key).deleteAsset(asset.id)).status).toBe(204);
   app.advance(250_000);
   await app.runTask("sweep-objects");
   expect(await held(first.asset.source_key)).not.toBeNull();
   expect(await held(first.contract.outputs.manifest_path)).not.toBeNull();
-  const at = `/api/v1/admin/removal_holds/${hold.body.id}`;
-  expect((await app.call("PUT", at, { admin })).status).toBe(200);
+  expect((await app.as({ admin }).renewRemovalHold(hold.body.id)).status).toBe(200);
   app.advance(250_000);
   await app.runTask("sweep-objects");
   expect(await held(second.asset.source_key)).not.toBeNull();
   // It was not renewed: the backup has died.
   app.advance(60_000);
-  expect((await app.call("PUT", at, { admin })).status).toBe(404);
+  expect((await app.as({ admin }).renewRemovalHold(hold.body.id)).status).toBe(404);
   await app.runTask("sweep-objects");
   for (const gone of [first.asset.source_key, second.asset.source_key, first.contract.outputs.manifest_path])
     expect(await held(gone)).toBeNull();
-  const other = await app.call("POST", "/api/v1/admin/removal_holds", { admin });
-  expect((await app.call("DELETE", `/api/v1/admin/removal_holds/${other.body.id}`, { admin })).status).toBe(204);
+  const other = await app.as({ admin }).createRemovalHold();
+  expect((await app.as({ admin }).deleteRemovalHold(other.body.id)).status).toBe(204);
   const third = await uploaded(app, key);
-  await app.call("DELETE", `/api/v1/assets/${third.asset.id}`, { key });
+  await app.as(key).deleteAsset(third.asset.id);
   expect(await held(third.asset.source_key)).toBeNull();
 });
 
@@ -129,5 +127,5 @@ test("a full disk is reported, and nothing is left", async (context) => {
   closeSync(room);
   expect(await failed("backup", join(disk.path, "a.tar"), "--objects", "--data", dataDir)).toMatch(/not enough space/);
   expect(readdirSync(disk.path)).toEqual(["filler"]);
-  expect((await server.call("GET", "/readyz")).status).toBe(200);
+  expect((await server.as().getReadiness()).status).toBe(200);
 });

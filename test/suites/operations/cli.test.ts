@@ -204,10 +204,10 @@ describe("vodbox push", () => {
     const [second] = await json(["push", other, "--wait-ready"], { cwd: folder, env });
     expect(second.watch_url).toMatch(/\/watch\/vid_/);
     const { admin } = server;
-    await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "B", slug: "b" } });
+    await server.as({ admin }).createTenant({ name: "B", slug: "b" });
     expect(await refused(["push", other], 2, { cwd: folder, env })).toContain("--tenant SLUG");
     const [third] = await json(["push", other, "--tenant", "b"], { cwd: folder, env });
-    expect((await server.call("GET", `/api/v1/assets/${third.asset_id}`, { admin })).body.tenant_id).toBe(2);
+    expect((await server.as({ admin }).getAsset(third.asset_id)).body.tenant_id).toBe(2);
     expect(await refused(["push", other], 2, { cwd: emptyFolder() })).toContain("No server runs on");
   });
 

@@ -65,7 +65,7 @@ test.each(rows(STEPS, 1))("$name: requests, leases, scheduled tasks and a live s
     while (!isOver) {
       const since = performance.now();
       const suspended = suspensions;
-      expect((await server.call("GET", "/healthz")).status).toBe(200);
+      expect((await server.as().getHealth()).status).toBe(200);
       if (suspensions === suspended) longestMs = Math.max(longestMs, performance.now() - since);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
@@ -79,7 +79,7 @@ test.each(rows(STEPS, 1))("$name: requests, leases, scheduled tasks and a live s
     // Real time: the process is suspended for longer than its leases.
     await new Promise((resolve) => setTimeout(resolve, (LEASE_SECONDS + 2) * SECOND));
     process.kill(pid, "SIGCONT");
-    expect((await server.call("GET", "/healthz")).status).toBe(200);
+    expect((await server.as().getHealth()).status).toBe(200);
     suspensions++;
   } else clock.setTo(step.to);
 

@@ -15,16 +15,15 @@ beforeEach(async () => {
   files = await film();
 });
 
-const shown = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+const shown = async (id: number) => (await app.as(key).getAsset(id)).body;
 const types = async () => (await app.newEvents()).map(({ type }) => type);
 const lose = async (key: string) => {
   expect(await app.opened.app.objects?.head(key)).not.toBeNull();
   await app.opened.app.objects?.delete(key);
 };
-const remove = async (id: number) =>
-  expect((await app.call("DELETE", `/api/v1/assets/${id}`, { key })).status).toBe(204);
+const remove = async (id: number) => expect((await app.as(key).deleteAsset(id)).status).toBe(204);
 const hashesOf = async (id: number) => {
-  const { body } = await app.call("GET", `/api/v1/playback/${id}`, { key });
+  const { body } = await app.as(key).getPlayback(id);
   return frameHashes(await downloaded(app, body.hls_url));
 };
 
@@ -32,10 +31,7 @@ const hashesOf = async (id: number) => {
 async function joinedAsset() {
   const part = await filmAsset(app, key, files, { playback_policy: "public" });
   const clip = await clipOf(app, key, part.id, 4, 12);
-  const { body, text } = await app.call("POST", "/api/v1/assets/join", {
-    key,
-    body: { asset_ids: [part.id, clip.id] },
-  });
+  const { body, text } = await app.as(key).joinAssets({ asset_ids: [part.id, clip.id] });
   expect(await workOnce(app), text).toBe("completed");
   await app.newEvents();
   return { part, clip, whole: await shown(body.id) };
@@ -160,13 +156,13 @@ nightly("one of which a part is damaged too waits for the part", async () => {
 
 nightly("a retry joins the media that a part has now, after it was encoded again", async () => {
   const part = await filmAsset(app, key, files, { playback_policy: "public" });
-  const { body } = await app.call("POST", "/api/v1/assets/join", { key, body: { asset_ids: [part.id, part.id] } });
+  const { body } = await app.as(key).joinAssets({ asset_ids: [part.id, part.id] });
   await encodedAgain(app, key, part.id, files);
   app.advance(7_200_000);
   await app.runTask("sweep-objects");
   await expect(workOnce(app)).rejects.toThrow(/failed/);
   expect(await shown(body.id)).toMatchObject({ playback_status: "errored", error: { code: "join_not_possible" } });
-  expect((await app.call("POST", `/api/v1/assets/${body.id}/retry`, { key })).status).toBe(200);
+  expect((await app.as(key).retryAsset(body.id)).status).toBe(200);
   expect(await workOnce(app)).toBe("completed");
   expect(await shown(body.id)).toMatchObject({ playback_status: "ready", error: null });
 });

@@ -23,8 +23,8 @@ async function scene(flags: Record<string, unknown> = {}) {
   const app = await testApp(flags);
   const tenant = await app.tenant();
   const key = await app.key(tenant.id);
-  const assetOf = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
-  const used = async () => (await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes;
+  const assetOf = async (id: number) => (await app.as(key).getAsset(id)).body;
+  const used = async () => (await app.as(key).listTenants()).body[0].storage_bytes;
   return { app, tenant, key, assetOf, used };
 }
 
@@ -84,14 +84,17 @@ test("lost media are re-encoded from the source, with a job and its event, and o
   for (const id of [whole.asset.id, second.id])
     expect(await assetOf(id)).toMatchObject({ playback_status: "errored", error: { code: "media_lost" } });
   expect(await used()).toBeLessThan(before);
-  const retried = await app.call("POST", `/api/v1/assets/${whole.asset.id}/retry`, { key });
-  expect([retried.status, retried.body.code]).toEqual([409, "asset_conflict"]);
-
-  // The track remains, and another text repairs it.
-  const track = `/api/v1/assets/${kept.asset.id}/subtitles/${subtitle.id}`;
-  expect((await app.call("GET", track, { key })).body).toMatchObject({ status: "failed", bytes: 0, content: "" });
+  const retried = await app.as(key).retryAsset(whole.asset.id);
+  expect([retried.status, retried.error.code]).toEqual([409, "asset_conflict"]);
+  expect((await app.as(key).getSubtitle(kept.asset.id, subtitle.id)).body).toMatchObject({
+    status: "failed",
+    bytes: 0,
+    content: "",
+  });
   const content = "WEBVTT\n\n00:00.000 --> 00:01.000\nAgain\n";
-  expect((await app.call("PATCH", track, { key, body: { content } })).body).toMatchObject({ status: "ready" });
+  expect((await app.as(key).updateSubtitle(kept.asset.id, subtitle.id, { content })).body).toMatchObject({
+    status: "ready",
+  });
 
   // While jobs are in progress there is no fault, and a second --fix changes nothing.
   const again = await checkup(app, { fix: true });
@@ -152,10 +155,7 @@ test("unreferenced objects are removed once they are a day old; those in progres
   const unknown = [`${base}sources/mine.mp4`, `${base}notes/a.txt`, "backup/2026.tar", "tenants.txt", "zzz/last"];
   for (const one of [...ours, ...unknown]) await store.put(one, Buffer.from("12345"));
   // In progress: an upload, a batch, and artifacts of a worker so far; an on-demand image.
-  const upload = await app.call("POST", "/api/v1/uploads/initiate", {
-    key,
-    body: { filename: "clip.mp4", bytes_expected: 3 },
-  });
+  const upload = await app.as(key).initiateUpload({ filename: "clip.mp4", bytes_expected: 3 });
   await app.call("PUT", upload.body.upload_url, { raw: "abc", headers: upload.body.upload_headers });
   const batch = await leased(app, key);
   await batch.putAll(tiny());
@@ -187,7 +187,7 @@ test("unreferenced objects are removed once they are a day old; those in progres
   expect(await all()).toEqual(before);
 
   // A backup delays it.
-  const hold = await app.call("POST", "/api/v1/admin/removal_holds", { admin: app.admin });
+  const hold = await app.as({ admin: app.admin }).createRemovalHold();
   const waiting = await checkup(app, { fix: true });
   expect(waiting.of("unreferenced")).toMatchObject({
     ok: false,
@@ -195,7 +195,7 @@ test("unreferenced objects are removed once they are a day old; those in progres
     detail: expect.stringContaining("a backup"),
   });
   expect(await all()).toEqual(before);
-  await app.call("DELETE", `/api/v1/admin/removal_holds/${hold.body.id}`, { admin: app.admin });
+  await app.as({ admin: app.admin }).deleteRemovalHold(hold.body.id);
 
   const fixed = await checkup(app, { fix: true });
   expect(fixed.of("unreferenced")).toMatchObject({ ok: true, fixed: ours.length });
@@ -207,7 +207,7 @@ test("unreferenced objects are removed once they are a day old; those in progres
   expect(after.filter((one) => !one.startsWith("trash/"))).toEqual(before.filter((one) => !ours.includes(one)));
   expect(after.filter((one) => one.startsWith("trash/"))).toEqual(ours.map((one) => `trash/${day}/${one}`).toSorted());
   expect((await checkup(app)).of("unreferenced").ok).toBe(true);
-  const log = await app.call("GET", "/api/v1/admin/audit?limit=500", { admin: app.admin });
+  const log = await app.as({ admin: app.admin }).listAuditEntries({ limit: 500 });
   const entries = log.body.filter(({ route }: { route: string }) => route.endsWith("/doctor/checkup"));
   // Files that might have changed something.
   expect(entries.map(({ fields, method }: { fields: string[]; method: string }) => [method, fields])).toEqual(
@@ -291,14 +291,13 @@ test("an object that is referenced between the check and the removal is kept", a
 test("one check-up at a time: an equal request shares it, another is refused", async () => {
   const { app, key } = await scene();
   for (let i = 0; i < 3; i++) await uploaded(app, key);
-  const path = "/api/v1/admin/doctor/checkup";
-  expect((await app.call("GET", path, { admin: app.admin })).status).toBe(204);
-  const first = await app.call("POST", path, { admin: app.admin, body: {} });
-  const like = await app.call("POST", path, { admin: app.admin, body: { fix: false } });
+  expect((await app.as({ admin: app.admin }).getCheckup()).status).toBe(204);
+  const first = await app.as({ admin: app.admin }).startCheckup({});
+  const like = await app.as({ admin: app.admin }).startCheckup({ fix: false });
   expect([first.status, like.status, like.body.started_at]).toEqual([202, 202, first.body.started_at]);
-  const other = await app.call("POST", path, { admin: app.admin, body: { fix: true } });
-  expect([other.status, other.body.code]).toEqual([409, "checkup_running"]);
-  expect((await app.call("POST", path, { key, body: {} })).status).toBe(401);
+  const other = await app.as({ admin: app.admin }).startCheckup({ fix: true });
+  expect([other.status, other.error.code]).toEqual([409, "checkup_running"]);
+  expect((await app.as(key).startCheckup({})).status).toBe(401);
   await checkup(app);
 });
 

@@ -9,7 +9,7 @@ test("rows of a tenant that does not exist are found, and deleted by --fix", asy
   const key = await app.key(tenant.id);
   const { asset } = await readyAsset(app, key, { playback_policy: "public" });
   const event = { asset_id: asset.id, session_id: "s", event: "play", position_seconds: 0 };
-  expect((await app.call("POST", "/api/v1/playback_events", { body: { events: [event] } })).status).toBe(202);
+  expect((await app.as().recordPlaybackEvents({ events: [event] })).status).toBe(202);
   await app.runTask("record-views");
   expect((await checkup(app)).of("tenants")).toMatchObject({ ok: true, fixed: 0 });
   // As versions that could not delete tenants may have left them.

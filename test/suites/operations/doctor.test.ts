@@ -10,11 +10,10 @@ type Report = { ok: boolean; findings: { check: string; ok: boolean; detail: str
 test("doctor finds nothing on an intact server, and names a published object that is missing", async () => {
   const server = await startServer(emptyFolder());
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
-  const issued = await server.call("POST", "/api/v1/api_keys", {
-    admin,
-    body: { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write"] },
-  });
+  const tenant = await server.as({ admin }).createTenant({ name: "T", slug: "t" });
+  const issued = await server
+    .as({ admin })
+    .createApiKey({ tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write"] });
   const { contract } = await readyAsset(server, issued.body.token);
   const doctor = async (...more: string[]) => {
     const { code, stdout } = await run(["admin", "doctor", "--data", server.dataDir, ...more], {

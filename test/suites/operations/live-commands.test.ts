@@ -11,7 +11,7 @@ test("live channels are created, listed, given keys and tokens, and revoked; the
   const { token: gateway } = await json(["admin", "token", "show", "live", ...at]);
   const may = async (action: string, password: string) => {
     const body = { action, path: "live/stage", password };
-    return (await server.call("POST", "/api/v1/live/auth", { bearer: gateway, body })).status;
+    return (await server.as({ bearer: gateway }).authorizeLive(body)).status;
   };
 
   const made = await succeeded(live("create", "--tenant", "a", "--channel", "stage", "--playback-policy", "signed"));

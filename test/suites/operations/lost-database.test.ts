@@ -109,7 +109,7 @@ describe.each(sample(Object.entries(MISSING), 1))("a database that is %s next to
     server.child.kill("SIGTERM");
     await server.ended;
     const again = await startServer(dataDir, { env: own });
-    expect((await again.call("GET", "/readyz")).status).toBe(200);
+    expect((await again.as().getReadiness()).status).toBe(200);
   });
 });
 
@@ -133,7 +133,7 @@ test("tables without rows next to objects are refused, too", async () => {
   const looked = await run(["admin", "doctor", "--json", "--data", dataDir]);
   expect(JSON.parse(looked.stdout).findings[0].detail).toContain("contains no tenant");
   const allowed = await startServer(dataDir, { args: [FLAG] });
-  expect((await allowed.call("GET", "/readyz")).status).toBe(200);
+  expect((await allowed.as().getReadiness()).status).toBe(200);
 });
 
 test("with objects on S3, secrets are enough to detect a missing database", async () => {
@@ -159,7 +159,7 @@ describe("these start as before", () => {
       started.child.kill("SIGKILL");
       await started.ended;
       const server = await startServer(dataDir, { env: own });
-      expect((await server.call("GET", "/readyz")).status).toBe(200);
+      expect((await server.as().getReadiness()).status).toBe(200);
       // And again, with secrets and no tenant.
       server.child.kill("SIGTERM");
       await server.ended;
@@ -172,7 +172,7 @@ describe("these start as before", () => {
     await refused(["admin", "token", "show", "--data", dataDir], 1);
     const server = await startServer(dataDir, { env: own });
     const { admin } = await json(["admin", "token", "show", "--data", dataDir]);
-    expect((await server.call("GET", "/api/v1/tenants", { admin })).status).toBe(200);
+    expect((await server.as({ admin }).listTenants()).status).toBe(200);
   });
 
   test("a directory that a restore has filled", async () => {
@@ -181,6 +181,6 @@ describe("these start as before", () => {
     const dataDir = join(emptyFolder(), "restored");
     expect((await run(["admin", "restore", archive, "--data", dataDir])).code).toBe(0);
     const server = await startServer(dataDir);
-    expect((await server.call("GET", "/api/v1/tenants", { admin: server.admin })).body).toMatchObject([{ slug: "t" }]);
+    expect((await server.as({ admin: server.admin }).listTenants()).body).toMatchObject([{ slug: "t" }]);
   });
 });

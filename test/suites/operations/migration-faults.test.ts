@@ -103,7 +103,7 @@ test("an unavailable target stops the migration and nothing else; it continues w
   relay.cutAfter(0, 1000);
   expect((await app.call("POST", `${PATH}/pause`, { admin: app.admin })).body).toMatchObject({ paused: true });
   expect(await state(app)).toMatchObject({ phase: "copying", active: "local", paused: true, running: false });
-  const { body } = await app.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { body } = await app.as(key).getPlayback(asset.id);
   expect((await app.call("GET", body.hls_url)).status).toBe(200);
   await readyAsset(app, key);
   expectError(await begin(app, "local"), 409, "migration_conflict");

@@ -26,9 +26,9 @@ async function scene(prefix: string) {
   const start = (storage = "local") => startServer(dataDir, { env: { ...env, VODBOX_STORAGE: storage } });
   const server = await start();
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "T", slug: "t" });
   const scopes = ["assets:read", "assets:write", "playback:read"];
-  const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
+  const issued = await server.as({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes });
   const command = async (...args: string[]) => {
     const ended = await run(["admin", "storage", ...args, "--data", dataDir, "--json"], {
       env: { ...env, VODBOX_ADMIN_TOKEN: admin, VODBOX_LOG_LEVEL: "error" },
@@ -52,7 +52,7 @@ async function upload(server: RunningServer, key: string) {
 }
 
 async function plays(server: RunningServer, key: string, assetId: number): Promise<Answer> {
-  const told = await server.call("GET", `/api/v1/playback/${assetId}`, { key });
+  const told = await server.as(key).getPlayback(assetId);
   if (told.status !== 200) throw new Error(told.text);
   return server.call("GET", told.body.hls_url);
 }
@@ -73,7 +73,7 @@ nightly(
     // It began before: its URL belongs to the source store, where it ends.
     const early = randomBytes(50_000);
     const body = { filename: "early.mp4", bytes_expected: early.length };
-    const pending = (await server.call("POST", "/api/v1/uploads/initiate", { key, body })).body;
+    const pending = (await server.as(key).initiateUpload(body)).body;
 
     expect(await command("migrate", "--to", "s3", "--dry-run")).toMatchObject({
       objects: expect.any(Number),
@@ -85,10 +85,10 @@ nightly(
       while (!isOver) {
         kept.push(await upload(server, key));
         const gone = await upload(server, key);
-        expect((await server.call("DELETE", `/api/v1/assets/${gone.id}`, { key })).status).toBe(204);
+        expect((await server.as(key).deleteAsset(gone.id)).status).toBe(204);
       }
     })();
-    expect((await server.call("DELETE", `/api/v1/assets/${doomed.id}`, { key })).status).toBe(204);
+    expect((await server.as(key).deleteAsset(doomed.id)).status).toBe(204);
     const waiting = await command("migrate", "--to", "s3");
     isOver = true;
     await client;
@@ -104,7 +104,7 @@ nightly(
     const put = await server.call("PUT", pending.upload_url, { raw: early, headers: pending.upload_headers });
     expect(put.status).toBe(200);
     const done = { bytes_received: early.length };
-    expect((await server.call("POST", `/api/v1/uploads/${pending.id}/complete`, { key, body: done })).status).toBe(200);
+    expect((await server.as(key).completeUpload(pending.id, done)).status).toBe(200);
     kept.push({ id: pending.asset_id, sum: sum(early) });
     expect(await command("migrate", "--to", "s3")).toMatchObject({ phase: "settled", old_copies: "local" });
 
@@ -122,7 +122,7 @@ nightly(
     await stop(server, "SIGTERM");
     server = await start("local");
     expect(await sourceSum(server.call, key, late.id)).toBe(late.sum);
-    const looked = await server.call("GET", "/api/v1/admin/doctor", { admin });
+    const looked = await server.as({ admin }).runQuickChecks();
     expect(looked.body.findings).toContainEqual({
       check: "settings",
       ok: false,

@@ -33,12 +33,12 @@ async function server(): Promise<RunningServer> {
   const started = await startServer(emptyFolder(), {
     env: { VODBOX_METRICS_TOKEN: TOKEN, VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" },
   });
-  const { call, admin } = started;
-  const { body: tenant } = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "A", slug: "a" } });
+  const { as, admin } = started;
+  const { body: tenant } = await as({ admin }).createTenant({ name: "A", slug: "a" });
   const scopes = ["assets:read", "assets:write"];
-  const { body: key } = await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.id, scopes } });
+  const { body: key } = await as({ admin }).createApiKey({ tenant_id: tenant.id, scopes });
   const hook = { tenant_id: tenant.id, url: `http://127.0.0.1:${await freePort()}/`, event_types: [] };
-  await call("POST", "/api/v1/webhooks", { admin, body: hook });
+  await as({ admin }).createWebhook(hook);
   await readyAsset(started, key.token);
   return started;
 }

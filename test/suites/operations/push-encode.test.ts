@@ -67,10 +67,9 @@ test(
       ffmpeg(...sound(4), "-c:a", "aac", song),
     ]);
     writeFileSync(broken, "no video at all");
-    const collection = await server.call("POST", "/api/v1/collections", {
-      key,
-      body: { tenant_id: 1, collection: { name: "Trip", slug: "trip" } },
-    });
+    const collection = await server
+      .as(key)
+      .createCollection({ tenant_id: 1, collection: { name: "Trip", slug: "trip" } });
     expect(collection.status, collection.text).toBe(201);
     const more = ["--playback-policy", "public", "--tag", "year=2026", "--collection", String(collection.body.id)];
     const ended = await run(["push", "--encode", clip, broken, upright, song, clip, ...more, "--json"], { env });
@@ -197,7 +196,7 @@ nightly("a server that restarts during delivery is waited for", LONG, async () =
   const ended = await pushing.ended;
   expect(ended, ended.stderr).toMatchObject({ code: 0 });
   const [done] = JSON.parse(ended.stdout);
-  const assets = await again.call("GET", "/api/v1/assets", { key: env.VODBOX_KEY });
+  const assets = await again.as(env.VODBOX_KEY).listAssets();
   expect(assets.body).toMatchObject([{ id: done.asset_id, playback_status: "ready" }]);
   expect(left()).toEqual(["1".repeat(32)]);
 });
@@ -245,17 +244,11 @@ test("faults are reported in one sentence, before anything is encoded", LONG, as
   const { folder, server, env } = await scene();
   const clip = join(folder, "clip.mp4");
   writeFileSync(clip, "never looked at");
-  const reader = await server.call("POST", "/api/v1/api_keys", {
-    admin: server.admin,
-    body: { tenant_id: 1, scopes: ["assets:read"] },
-  });
+  const reader = await server.as({ admin: server.admin }).createApiKey({ tenant_id: 1, scopes: ["assets:read"] });
   const none = await startServer(join(folder, "none"), { env: { VODBOX_STORAGE: "none" } });
   const { admin } = none;
-  await none.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "None", slug: "none" } });
-  const issued = await none.call("POST", "/api/v1/api_keys", {
-    admin,
-    body: { tenant_id: 1, scopes: ["assets:write"] },
-  });
+  await none.as({ admin }).createTenant({ name: "None", slug: "none" });
+  const issued = await none.as({ admin }).createApiKey({ tenant_id: 1, scopes: ["assets:write"] });
   const changed = (part: object) => speaking({ ...encodingSpec, ...part });
   const cases: [string, 1 | 2, string[], Record<string, string>, RegExp][] = [
     [
@@ -303,10 +296,9 @@ test("a profile determines what is encoded, its watermark and its MP4 file inclu
   await ffmpeg("-f", "lavfi", "-i", "color=c=gray:s=480x270:r=25:d=2", ...fast, clip);
   await ffmpeg("-f", "lavfi", "-i", "color=c=red:s=40x20,format=rgba", "-frames:v", "1", mark);
   const ladder = [{ height: 180, max_bitrate: 300_000 }];
-  const made = await server.call("POST", "/api/v1/encoding_profiles", {
-    key,
-    body: { name: "own", ladder, static_mp4: true, watermark: { position: "center" } },
-  });
+  const made = await server
+    .as(key)
+    .createEncodingProfile({ name: "own", ladder, static_mp4: true, watermark: { position: "center" } });
   expect(made.status, made.text).toBe(201);
   const early = await run(["push", "--encode", clip, "--encoding-profile", "own"], { env });
   expect(early.stderr).toContain("has a watermark without an image");

@@ -10,10 +10,10 @@ async function scene() {
   const folder = emptyFolder();
   const dataDir = join(folder, "data");
   const server = await startServer(dataDir);
-  const { admin, call } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Push", slug: "push" } });
+  const { admin, as } = server;
+  const tenant = await as({ admin }).createTenant({ name: "Push", slug: "push" });
   const scopes = ["assets:read", "assets:write"];
-  const issued = await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
+  const issued = await as({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes });
   const key = issued.body.token as string;
   const inbox = join(folder, "recordings");
   mkdirSync(inbox);
@@ -45,7 +45,7 @@ test("--wait waits for a server that is unavailable at the start, reports it, an
   const ended = await pushing.ended;
   expect(ended, ended.stderr).toMatchObject({ code: 0 });
   const [{ asset_id }] = JSON.parse(ended.stdout);
-  expect((await again.call("GET", `/api/v1/assets/${asset_id}`, { key })).body.input_status).toBe("uploaded");
+  expect((await again.as(key).getAsset(asset_id)).body.input_status).toBe("uploaded");
   const refusal = await mistaken.ended;
   expect(refusal.code).toBe(1);
   expect(refusal.stderr).toMatch(/The API key is missing, unknown, revoked or expired/);
@@ -70,7 +70,7 @@ test("--watch uploads what plain pushes have missed, and nothing that they deliv
     expect([code, stdout.trim().split("\n").length]).toEqual([130, 1]);
   }
   const titles = async () =>
-    (await server.call("GET", "/api/v1/assets", { key })).body.map(({ title }: { title: string }) => title).sort();
+    (await server.as(key).listAssets()).body.map(({ title }: { title: string }) => title).sort();
   expect(await titles()).toEqual(["delivered", "later", "missed"]);
   // A file that is given again is intended.
   expect(await run(["push", delivered], { env })).toMatchObject({ code: 0 });

@@ -25,7 +25,7 @@ test("push --encode takes text tracks with it, and says which it does not", { ti
   const [{ asset_id, warnings }] = JSON.parse(stdout);
   const message = "Track 5 (subtitles, S_TEXT/UTF8) is forced or not the first of its language and was left out.";
   expect(warnings).toEqual([{ code: "track_skipped", message }]);
-  const { body } = await server.call("GET", `/api/v1/assets/${asset_id}/subtitles?include=content`, { key });
+  const { body } = await server.as(key).listSubtitles(asset_id, { include: "content" });
   const content = expect.stringMatching(/^WEBVTT\n\n00:00:01\.0\d\d --> 00:00:02\.0\d\d\nHello\n$/);
   expect(body).toMatchObject([
     { language: "en", label: "Full", status: "ready", is_default: false, content },

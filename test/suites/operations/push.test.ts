@@ -28,9 +28,9 @@ async function scene() {
   };
   const server = await start();
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Push", slug: "push" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "Push", slug: "push" });
   const scopes = ["assets:read", "assets:write"];
-  const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
+  const issued = await server.as({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes });
   const key = issued.body.token as string;
   const env = { VODBOX_SERVER: relay.base, VODBOX_KEY: key, VODBOX_CACHE_DIR: join(folder, "cache") };
   const file = (name: string, bytes: number) => {
@@ -43,7 +43,7 @@ async function scene() {
 }
 
 async function sourceOf(server: RunningServer, key: string, assetId: number): Promise<string> {
-  const { body } = await server.call("GET", `/api/v1/assets/${assetId}/download`, { key });
+  const { body } = await server.as(key).getDownload(assetId);
   return sha256(new Uint8Array(await (await fetch(body.url)).arrayBuffer()));
 }
 /** The single value on stdout; progress may be on stderr. */
@@ -75,13 +75,13 @@ test("files large and small arrive complete, several at once, with their metadat
   expect(done.map(({ path }: { path: string }) => path)).toEqual(files.map(({ path }) => path));
   for (const [at, { asset_id }] of done.entries()) {
     expect(await sourceOf(server, key, asset_id)).toBe(files[at]?.sha256);
-    const { body } = await server.call("GET", `/api/v1/assets/${asset_id}`, { key });
+    const { body } = await server.as(key).getAsset(asset_id);
     expect(body).toMatchObject({ tags: { year: "2026" }, playback_policy: "public", input_status: "uploaded" });
   }
-  const small = await server.call("GET", `/api/v1/assets/${done[0].asset_id}`, { key });
+  const small = await server.as(key).getAsset(done[0].asset_id);
   expect(small.body).toMatchObject({ title: "small", source_sha256: files[0]?.sha256 });
   expect(statesIn(env)).toEqual([true, true, true]);
-  expect((await server.call("GET", "/api/v1/transcoding_jobs", { key })).body).toHaveLength(3);
+  expect((await server.as(key).listJobs()).body).toHaveLength(3);
 });
 
 test("killed during an upload, the next run sends at most one part again", async () => {
@@ -106,7 +106,7 @@ test("killed during an upload, the next run sends at most one part again", async
   expect(total).toBeGreaterThan(size);
   expect(total).toBeLessThanOrEqual(size + 2 * PART + SLACK);
   expect(await sourceOf(server, key, done.asset_id)).toBe(sum);
-  expect((await server.call("GET", "/api/v1/assets", { key })).body).toHaveLength(1);
+  expect((await server.as(key).listAssets()).body).toHaveLength(1);
   expect(statesIn(env)).toEqual([true]);
 });
 
@@ -161,10 +161,7 @@ test("faults are reported in one sentence", async () => {
   for (const [args, more, sentence] of cases)
     expect(await refused(["push", ...args], 1, { env: { ...env, ...more } })).toMatch(sentence);
   const { admin } = server;
-  const reader = await server.call("POST", "/api/v1/api_keys", {
-    admin,
-    body: { tenant_id: 1, scopes: ["assets:read"] },
-  });
+  const reader = await server.as({ admin }).createApiKey({ tenant_id: 1, scopes: ["assets:read"] });
   const sentence = await refused(["push", path], 1, { env: { ...env, VODBOX_KEY: reader.body.token } });
   expect(sentence).toMatch(/The key needs the scope assets:write/);
 });
@@ -193,9 +190,7 @@ nightly("--watch pushes new complete files, once, over runs", async () => {
   again.child.kill("SIGKILL");
   await again.ended;
   expect(again.stdout().trim().split("\n")).toHaveLength(1);
-  const titles = (await server.call("GET", "/api/v1/assets", { key })).body.map(
-    ({ title }: { title: string }) => title,
-  );
+  const titles = (await server.as(key).listAssets()).body.map(({ title }: { title: string }) => title);
   expect(titles.sort()).toEqual(["one", "three", "two"]);
   expect(folder).not.toBe(inbox);
 });

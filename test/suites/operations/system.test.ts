@@ -8,9 +8,9 @@ import { lineOf, type RunningServer, startServer } from "#test/support/process.t
 
 const logs = "/api/v1/admin/logs/stream";
 
-async function keyOf({ call, admin }: RunningServer): Promise<string> {
-  const tenant = (await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } })).body;
-  return (await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.id } })).body.token;
+async function keyOf({ as, admin }: RunningServer): Promise<string> {
+  const tenant = (await as({ admin }).createTenant({ name: "T", slug: "t" })).body;
+  return (await as({ admin }).createApiKey({ tenant_id: tenant.id })).body.token;
 }
 
 describe.each(rows([2, 1], 1))("with %i processes", (processes) => {
@@ -30,14 +30,14 @@ describe.each(rows([2, 1], 1))("with %i processes", (processes) => {
   });
 
   test("the operator sees the server, its settings and their sources, and nothing secret", async () => {
-    const { call, admin, dataDir } = server;
-    const system = await call("GET", "/api/v1/admin/system", { admin });
+    const { as, admin, dataDir } = server;
+    const system = await as({ admin }).getSystem();
     expect(system.body).toMatchObject({ processes, data_dir: dataDir, storage: "local", node: expect.any(String) });
     expect(system.body.database_bytes).toBeGreaterThan(100_000);
     expect(system.body.disk.free_bytes).toBeLessThan(system.body.disk.size_bytes);
     expect(Math.abs(Date.parse(system.body.started_at) - Date.now())).toBeLessThan(60_000);
-    const { body, text } = await call("GET", "/api/v1/admin/settings", { admin });
-    const setting = (name: string) => body.settings.find((one: any) => one.setting === name);
+    const { body, text } = await as({ admin }).listSettings();
+    const setting = (name: string) => body.settings.find((one) => one.setting === name);
     expect(setting("log_level")).toMatchObject({ value: "debug", origin: "environment", about: expect.any(String) });
     expect(setting("processes")).toMatchObject({ value: String(processes), origin: "flag" });
     expect(setting("admin_token")).toMatchObject({ value: "********" });
@@ -46,9 +46,9 @@ describe.each(rows([2, 1], 1))("with %i processes", (processes) => {
   });
 
   test("figures of the last hour are sampled", async () => {
-    const { call, admin } = server;
+    const { as, call, admin } = server;
     const asked = 30;
-    for (let count = 0; count < asked; count++) await call("GET", "/api/v1/tenants", { admin });
+    for (let count = 0; count < asked; count++) await as({ admin }).listTenants();
     const history = () => call("GET", "/api/v1/admin/system/history", { admin });
     const total = async (name: string) =>
       (await history()).body.samples.reduce((sum: number, sample: any) => sum + sample[name], 0);
@@ -66,7 +66,7 @@ describe.each(rows([2, 1], 1))("with %i processes", (processes) => {
   });
 
   test("the log is followed as it is written, from a level on", async () => {
-    const { call, admin, base } = server;
+    const { as, admin, base } = server;
     const key = await keyOf(server);
     const all = await openStream(`${base}${logs}?level=debug`, { "x-svc-admin-token": admin });
     const grave = await openStream(`${base}${logs}?level=error`, { "x-svc-admin-token": admin });
@@ -75,17 +75,16 @@ describe.each(rows([2, 1], 1))("with %i processes", (processes) => {
     await expect.poll(() => new Set(started().map(({ data }) => data.process ?? 0)).size).toBe(processes);
     const asked = 20;
     const linesOf = (route: string) => all.messages.filter(({ data }) => data.route === route);
-    for (let id = 1; id <= asked; id++)
-      expectError(await call("GET", `/api/v1/assets/${id}`, { key }), 404, "not_found");
+    for (let id = 1; id <= asked; id++) expectError(await as(key).getAsset(id), 404, "not_found");
     const assets = () => linesOf("/api/v1/assets/:id");
     await expect.poll(() => assets().length).toBeGreaterThanOrEqual(asked);
     expect(assets()[0]).toMatchObject({ event: "line", data: { level: "debug", msg: "request", status: 404 } });
     // Sent with a later batch of lines, which repeats none of the first.
-    expectError(await call("GET", "/api/v1/collections/1", { key }), 404, "not_found");
+    expectError(await as(key).getCollection(1), 404, "not_found");
     await expect.poll(() => linesOf("/api/v1/collections/:id").length).toBe(1);
     expect(assets()).toHaveLength(asked);
     expect(grave.messages).toEqual([]);
-    expectError(await call("GET", logs, { key }), 401, "unauthorized");
-    expectError(await call("GET", `${logs}?level=loud`, { admin }), 422, "validation_failed");
+    expectError(await as(key).streamLog(), 401, "unauthorized");
+    expectError(await as({ admin }).streamLog({ level: "loud" }), 422, "validation_failed");
   });
 });

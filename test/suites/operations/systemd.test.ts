@@ -57,7 +57,7 @@ test.each(rows([2, 1], 1))(
       args: ["--workers", "1", "--processes", String(processes)],
     });
     const first = await until("READY=1", () => ready(notices));
-    expect((await server.call("GET", "/readyz")).status).toBe(200);
+    expect((await server.as().getReadiness()).status).toBe(200);
     expect(first.state).toEqual({
       READY: "1",
       MAINPID: String(server.child.pid),
@@ -107,11 +107,11 @@ test("READY=1 waits for /readyz; a watchdog of another process is ignored; the s
     },
   });
   await until("what it waits for", () => notices.some(({ state }) => state.STATUS?.includes("Waiting")));
-  expect((await server.call("GET", "/readyz")).status).toBe(503);
+  expect((await server.as().getReadiness()).status).toBe(503);
   expect(ready(notices)).toBeUndefined();
   rmSync(join(disk.path, "filler"));
   await until("READY=1", () => ready(notices));
-  expect((await server.call("GET", "/readyz")).status).toBe(200);
+  expect((await server.as().getReadiness()).status).toBe(200);
   await noBeats(notices);
   expect(beats(notices)).toBe(0);
 });
@@ -152,5 +152,5 @@ test("without systemd-notify the server runs normally, and reports once what is 
   await until("a warning", () => server.stderr().includes("systemd-notify"));
   await longerThanWatchdog();
   expect(server.stderr().match(/cannot be notified/g)).toHaveLength(1);
-  expect((await server.call("GET", "/readyz")).status).toBe(200);
+  expect((await server.as().getReadiness()).status).toBe(200);
 });

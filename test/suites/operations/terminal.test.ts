@@ -46,10 +46,10 @@ async function slowRelay(): Promise<{ url: string; lead(server: RunningServer): 
 }
 
 async function keyOf(server: RunningServer): Promise<string> {
-  const { call, admin } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const { as, admin } = server;
+  const tenant = await as({ admin }).createTenant({ name: "T", slug: "t" });
   const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write", "playback:read"] };
-  return (await call("POST", "/api/v1/api_keys", { admin, body })).body.token;
+  return (await as({ admin }).createApiKey(body)).body.token;
 }
 
 test("colors are for terminals, unless they are switched off", async () => {

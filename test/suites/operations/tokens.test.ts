@@ -19,8 +19,8 @@ describe("the tokens", () => {
     const tokens = await json(["admin", "token", "show", "--data", dataDir]);
     expect(Object.keys(tokens)).toEqual(["admin", "worker", "live", "metrics"]);
     const server = await startServer(dataDir, { env: own });
-    expect((await server.call("GET", "/api/v1/tenants", { admin: tokens.admin })).status).toBe(200);
-    expect((await server.call("GET", "/api/v1/tenants", { admin: tokens.worker })).status).toBe(401);
+    expect((await server.as({ admin: tokens.admin }).listTenants()).status).toBe(200);
+    expect((await server.as({ admin: tokens.worker }).listTenants()).status).toBe(401);
     const secrets = readdirSync(join(dataDir, "secrets")).map((name) => join(dataDir, "secrets", name));
     expect(new Set(secrets.map((path) => readFileSync(path, "utf8"))).size).toBe(5);
     for (const path of [...secrets, join(dataDir, "local-proof"), join(dataDir, "server.json")])
@@ -41,7 +41,7 @@ describe("the tokens", () => {
     expect(readFileSync(join(dataDir, "old"), "utf8").trim()).toBe(before.admin);
 
     const server = await startServer(dataDir, { env: own });
-    const status = async (admin: string) => (await server.call("GET", "/api/v1/tenants", { admin })).status;
+    const status = async (admin: string) => (await server.as({ admin }).listTenants()).status;
     expect([await status(before.admin), await status(alone.token)]).toEqual([401, 200]);
     const served = await succeeded(["admin", "token", "rotate", "admin", ...at]);
     expect([await status(alone.token), await status(served.stdout.trim())]).toEqual([401, 200]);
@@ -49,7 +49,7 @@ describe("the tokens", () => {
     server.child.kill("SIGKILL");
     await server.ended;
     const again = await startServer(dataDir, { env: own });
-    const answer = await again.call("GET", "/api/v1/tenants", { admin: served.stdout.trim() });
+    const answer = await again.as({ admin: served.stdout.trim() }).listTenants();
     expect(answer.status).toBe(200);
   });
 

@@ -31,10 +31,10 @@ beforeAll(async () => {
   const clip = join(folder, "clip.mp4");
   await ffmpeg(...picture("320x180", "25", SECONDS), ...sound(SECONDS), ...fast, "-pix_fmt", "yuv420p", clip);
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "T", slug: "t" });
   const tenant_id = tenant.body.id;
   const scopes = ["assets:write", "playback:read"];
-  const key = (await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id, scopes } })).body.token;
+  const key = (await server.as({ admin }).createApiKey({ tenant_id, scopes })).body.token;
   const bytes = readFileSync(clip);
   const open = await uploaded(server, key, { bytes, playback_policy: "public" });
   const signed = await uploaded(server, key, { bytes, playback_policy: "signed" });
@@ -42,14 +42,14 @@ beforeAll(async () => {
     until(
       "playback",
       async () => {
-        const answer = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
+        const answer = await server.as(key).getPlayback(asset.id);
         return answer.status === 200 ? new URL(answer.body.hls_url) : null;
       },
       MADE_WITHIN_MS,
     );
   const free = await playback(open);
   const ours = await playback(signed);
-  const signer = (await server.call("POST", "/api/v1/signing_keys", { admin, body: { tenant_id } })).body;
+  const signer = (await server.as({ admin }).createSigningKey({ tenant_id })).body;
   const theirs = await new SignJWT({ sub: signed.asset.external_id, aud: "v" })
     .setProtectedHeader({ alg: "RS256", kid: signer.key_id })
     .setExpirationTime("1h")

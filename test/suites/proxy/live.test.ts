@@ -34,8 +34,7 @@ test.for(PROXY_NAMES)("behind %s viewers follow a live stream with low latency",
   const live = { ...server, rtmp: (await lineOf(server, /^live streams to (rtmp:\S+)$/m))[1] as string };
   const channel = await newChannel(live);
   await firstSegment(live, publish(live, channel, 60));
-  const shown = async () =>
-    (await server.call("GET", `/api/v1/live/channels/${channel.id}`, { key: channel.key })).body;
+  const shown = async () => (await server.as(channel.key).getChannel(channel.id)).body;
   const { hls_url } = await shown();
   expect(hls_url).toBe(`${server.base}/live/stage/master.m3u8`);
 

@@ -46,15 +46,12 @@ async function behind(name: ProxyName): Promise<{ server: RunningServer; proxy: 
 type Behind = Awaited<ReturnType<typeof behind>>;
 
 async function uploadsPassUnbuffered({ server, proxy, key }: Behind): Promise<void> {
-  const { call } = server;
+  const { as } = server;
   const piece = randomBytes(MIB);
   const sum = createHash("sha256");
   for (let at = 0; at < UPLOAD_BYTES; at += MIB) sum.update(piece);
   const sha256 = sum.digest("hex");
-  const session = await call("POST", "/api/v1/uploads/initiate", {
-    key,
-    body: { filename: "big.mp4", bytes_expected: UPLOAD_BYTES, sha256 },
-  });
+  const session = await as(key).initiateUpload({ filename: "big.mp4", bytes_expected: UPLOAD_BYTES, sha256 });
   expect(session.body.upload_url).toMatch(`${server.base}/objects/`);
   const from = performance.now();
   const headers = { ...session.body.upload_headers, "content-length": UPLOAD_BYTES };
@@ -70,12 +67,9 @@ async function uploadsPassUnbuffered({ server, proxy, key }: Behind): Promise<vo
   const put = await answer;
   expect(put.status, put.body.toString()).toBe(200);
   const seconds = (performance.now() - from) / 1000;
-  const completed = await call("POST", `/api/v1/uploads/${session.body.id}/complete`, {
-    key,
-    body: { bytes_received: UPLOAD_BYTES },
-  });
+  const completed = await as(key).completeUpload(session.body.id, { bytes_received: UPLOAD_BYTES });
   expect(completed.status, completed.text).toBe(200);
-  const download = await call("GET", `/api/v1/assets/${session.body.asset_id}/download`, { key });
+  const download = await as(key).getDownload(session.body.asset_id);
   const read = createHash("sha256");
   const response = await fetch(download.body.url);
   for await (const chunk of response.body as AsyncIterable<Uint8Array>) read.update(chunk);

@@ -14,6 +14,7 @@ import { emptyFolder, newFolder, removeFolder } from "#test/support/folder.ts";
 import { newGpgKey, stopGpgAgent } from "#test/support/gpg-key.ts";
 import { nightly } from "#test/support/nightly.ts";
 import { EXECUTABLE } from "#test/support/process.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const ADMIN = 'admin-token "quoted" \\ with $signs';
 
@@ -74,7 +75,8 @@ async function scene() {
     vodbox_settings: { VODBOX_PORT: port, VODBOX_ADMIN_TOKEN: ADMIN, VODBOX_WORKERS: "0" },
   };
   const version = () => machine.sh("dpkg-query -W -f '${Version}' vodbox");
-  return { machine, sh: machine.sh, repository, variables, version, call: client(`http://127.0.0.1:${port}`) };
+  const call = client(`http://127.0.0.1:${port}`);
+  return { machine, sh: machine.sh, repository, variables, version, call, as: typedClient(call) };
 }
 
 nightly(
@@ -82,11 +84,11 @@ nightly(
   async (context) => {
     const ready = await scene();
     if (!ready) return context.skip();
-    const { machine, sh, variables, version, call } = ready;
+    const { machine, sh, variables, version, as } = ready;
     expect((await play(machine, variables)).changed).toBeGreaterThan(5);
     expect(await version()).toBe("1.0.0");
-    expect((await call("GET", "/readyz")).status).toBe(200);
-    expect((await call("GET", "/api/v1/tenants", { admin: ADMIN })).status).toBe(200);
+    expect((await as().getReadiness()).status).toBe(200);
+    expect((await as({ admin: ADMIN }).listTenants()).status).toBe(200);
     expect(await sh("stat -c '%U %a' /etc/vodbox/vodbox.env /var/backups/vodbox")).toBe("root 600\nvodbox 700\n");
     expect(await sh("systemctl is-enabled vodbox.service vodbox-backup.timer")).toBe("enabled\nenabled\n");
     expect(await sh("systemctl is-active vodbox-backup.timer")).toBe("active\n");
@@ -100,10 +102,10 @@ nightly(
 nightly("Ansible applies changed settings, backs up, upgrades and downgrades", async (context) => {
   const ready = await scene();
   if (!ready) return context.skip();
-  const { machine, sh, variables, version, call, repository } = ready;
+  const { machine, sh, variables, version, as, repository } = ready;
   await play(machine, variables);
   const tenant = { name: "Example", slug: "example" };
-  expect((await call("POST", "/api/v1/admin/tenants", { admin: ADMIN, body: tenant })).status).toBe(201);
+  expect((await as({ admin: ADMIN }).createTenant(tenant)).status).toBe(201);
 
   // Changed settings restart the service, and only these.
   const pid = await sh("systemctl show -P MainPID vodbox.service");
@@ -122,7 +124,7 @@ nightly("Ansible applies changed settings, backs up, upgrades and downgrades", a
   expect(await sh("cd /tmp; vodbox admin restore --check /var/backups/vodbox/*")).toMatch(
     /^No faults in the backup of /,
   );
-  const tenants = await call("GET", "/api/v1/tenants", { admin: ADMIN });
+  const tenants = await as({ admin: ADMIN }).listTenants();
   expect(tenants.body).toMatchObject([tenant]);
   expect(await play(machine, { ...changed, vodbox_version: "latest" })).toMatchObject({ changed: 0 });
   await play(machine, { ...changed, vodbox_version: "1.0.0" });

@@ -27,10 +27,9 @@ test.each([
   const dataDir = emptyFolder();
   const options = { env: { VODBOX_CACHE: cache } };
   const server = await startServer(dataDir, options);
-  const { call, admin } = server;
-  const { id: tenant_id } = (await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } }))
-    .body;
-  const key = (await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id, scopes: SCOPES } })).body.token;
+  const { as, call, admin } = server;
+  const { id: tenant_id } = (await as({ admin }).createTenant({ name: "T", slug: "t" })).body;
+  const key = (await as({ admin }).createApiKey({ tenant_id, scopes: SCOPES })).body.token;
   const { asset } = await uploaded(server, key, { playback_policy: "public" });
   const { id } = await subtitled(server, key, asset.id, {}, TEXT);
   const path = `/media/${asset.external_id}/subtitles/${id}.vtt`;

@@ -21,9 +21,8 @@ test("the streams that a plan allows are counted over all servers of a database"
   const b = await liveServer({ env });
   const first = await newChannel(a);
   const body = { channel: "second", playback_policy: "public" };
-  const second = (await a.call("POST", "/api/v1/live/channels", { key: first.key, body })).body;
-  const statusOf = async (id: number) =>
-    (await b.call("GET", `/api/v1/live/channels/${id}`, { key: first.key })).body.status;
+  const second = (await a.as(first.key).createChannel(body)).body;
+  const statusOf = async (id: number) => (await b.as(first.key).getChannel(id)).body.status;
 
   const running = publish(a, first, 60);
   await until("the stream runs", async () => (await statusOf(first.id)) === "live");

@@ -51,11 +51,10 @@ async function platform() {
   return { a, b, start, rows, age };
 }
 
-const statusAt = async ({ call }: LiveServer, { id, key }: TestChannel) =>
-  (await call("GET", `/api/v1/live/channels/${id}`, { key })).body.status;
+const statusAt = async ({ as }: LiveServer, { id, key }: TestChannel) => (await as(key).getChannel(id)).body.status;
 const stateAt = async ({ call }: LiveServer, token = "") => (await call("GET", `/live/stage/state.json${token}`)).body;
-const assetsAt = async ({ call }: LiveServer, { key }: TestChannel) =>
-  (await call("GET", "/api/v1/assets", { key })).body as { id: number; duration_seconds: number }[];
+const assetsAt = async ({ as }: LiveServer, { key }: TestChannel) =>
+  (await as(key).listAssets()).body as { id: number; duration_seconds: number }[];
 const foldersOf = ({ dataDir }: LiveServer) => readdirSync(join(dataDir, "live"));
 
 /** A stream that `a` receives and `b` delivers, with so many segments. */
@@ -75,7 +74,7 @@ const watch = (url: string, seconds: number) =>
   complaints("-v", "error", "-i", url, "-t", `${seconds}`, "-f", "null", "-");
 
 async function expectPlayable(server: LiveServer, { key }: TestChannel, id: number): Promise<void> {
-  const { hls_url } = (await server.call("GET", `/api/v1/playback/${id}`, { key })).body;
+  const { hls_url } = (await server.as(key).getPlayback(id)).body;
   const url = hls_url.replace(/^https?:\/\/[^/]+/, server.base);
   expect(await complaints("-i", url, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-")).toBe("");
 }
@@ -128,7 +127,7 @@ test("a server delivers a stream that another one receives, with the same segmen
     expect(listed).toEqual(here.periods[0]?.representations[index]?.segments.slice(0, listed.length).map(times));
     expect((await b.call("GET", new URL(one.segments[0]?.url ?? "").pathname)).status).toBe(200);
   }
-  const { call } = b;
+  const { as, call } = b;
   const at = (name: string) => call("GET", new URL(name, `${b.base}${video}`).pathname);
   const segment = await at("00001.m4s");
   const init = await at("init.mp4");
@@ -139,21 +138,18 @@ test("a server delivers a stream that another one receives, with the same segmen
     expect((await at(name)).status).toBe(404);
   expect((await call("GET", video.replace("/stage/", "/other/"))).status).toBe(404);
   expect((await stateAt(b)).viewers).toBe(1);
-  const playback = (await call("GET", `/api/v1/live/channels/${channel.id}/playback`, { key: channel.key })).body;
+  const playback = (await as(channel.key).getChannelPlayback(channel.id)).body;
   expect(playback.renditions).toMatchObject([{ name: "180p", height: 180 }]);
-  const clips = `/api/v1/live/channels/${channel.id}/clips`;
-  const cut = (body: unknown) => call("POST", clips, { key: channel.key, body });
+  const cut = (body: unknown) => as(channel.key).unchecked.createLiveClip(channel.id, body);
   const clip = await cut({ start_seconds: 2.1, end_seconds: 5.9, title: "Goal" });
   expect([clip.status, clip.body.title, clip.body.playback_status]).toEqual([201, "Goal", "ready"]);
   expect(clip.body.duration_seconds).toBeCloseTo(4, 1);
   await expectPlayable(b, channel, clip.body.id);
   expect((await cut({ last_seconds: 2 })).body.duration_seconds).toBeCloseTo(2, 1);
   const future = await cut({ start_seconds: 900, end_seconds: 910 });
-  expect([future.status, future.body.code]).toEqual([422, "clip_not_possible"]);
+  expect([future.status, future.error.code]).toEqual([422, "clip_not_possible"]);
   expect(foldersOf(b)).toEqual([]);
-  await Promise.all(
-    (await assetsAt(b, channel)).map(({ id }) => call("DELETE", `/api/v1/assets/${id}`, { key: channel.key })),
-  );
+  await Promise.all((await assetsAt(b, channel)).map(({ id }) => as(channel.key).deleteAsset(id)));
   expect(await watch(`${b.base}${MASTER}`, 4)).toBe("");
 
   // The publisher is disconnected, and continues the stream.
@@ -218,9 +214,7 @@ nightly("every server delivers the renditions that a worker encodes, until the s
     for (const { number, date } of listed.segments.slice(-2)) expect(date).toBe(here.get(number));
     expect(await watch(`${server.base}${small}`, 3)).toBe("");
   }
-  // Clips are of the publisher's video.
-  const clips = `/api/v1/live/channels/${channel.id}/clips`;
-  const clip = await b.call("POST", clips, { key: channel.key, body: { last_seconds: 4 } });
+  const clip = await b.as(channel.key).createLiveClip(channel.id, { last_seconds: 4 });
   expect(clip.status).toBe(201);
   publishing.child.kill("SIGINT");
   await until("the recording is an asset", async () => (await assetsAt(a, channel)).length === 2);
@@ -237,7 +231,7 @@ nightly(
     const channel = await newChannel(a, { playback_policy: "signed", record: false });
     const publishing = publish(a, channel, 120);
     const { key, id } = channel;
-    const { token } = (await b.call("POST", `/api/v1/live/channels/${id}/token`, { key, body: {} })).body;
+    const { token } = (await b.as(key).createChannelToken(id, {})).body;
     const signed = `${MASTER}?token=${token}`;
     const [video] = await until("the stream is delivered", async () => {
       const found = await playlistsAt(b, signed);
@@ -276,7 +270,7 @@ nightly(
     expect(first.child.exitCode).toBeNull();
 
     const { key, id } = channel;
-    await b.call("PATCH", `/api/v1/live/channels/${id}`, { key, body: { takeover: true } });
+    await b.as(key).updateChannel(id, { takeover: true });
     const third = publish(b, channel, 120);
     expect((await first.exit)[0]).not.toBe(0);
     expect(first.stderr()).toContain("Another publisher has taken over the channel");
@@ -291,7 +285,7 @@ nightly(
     await recordings(1);
 
     // Takeover is off again, and the connection breaks: any server continues.
-    await b.call("PATCH", `/api/v1/live/channels/${id}`, { key, body: { takeover: false } });
+    await b.as(key).updateChannel(id, { takeover: false });
     third.child.kill("SIGKILL");
     await third.exit;
     await until(
@@ -332,8 +326,8 @@ nightly(
     await untilIdle(b, channel);
     expect((await stateAt(b)).status).toBe("ended");
     const { id, key } = channel;
-    const playback = await b.call("GET", `/api/v1/live/channels/${id}/playback`, { key });
-    expect([playback.status, playback.body.code]).toEqual([422, "channel_idle"]);
+    const playback = await b.as(key).getChannelPlayback(id);
+    expect([playback.status, playback.error.code]).toEqual([422, "channel_idle"]);
     await until("its playlist ends", async () => (await listAt(b, video)).isEnded, 40_000);
     const listed = (await listAt(b, video)).segments.map(({ complete }) => complete?.durationSeconds ?? 0);
     expect(await assetsAt(b, channel)).toEqual([]);

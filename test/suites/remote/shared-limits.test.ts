@@ -20,7 +20,7 @@ const logged = (server: RunningServer, pattern: RegExp, times = 1) =>
 
 /** A request of a limit per client address: 422 for the empty body, or 429. */
 async function attempt(server: RunningServer): Promise<{ status: number; left: string | null }> {
-  const { status, headers } = await server.call("POST", "/api/v1/device_tokens", { body: {} });
+  const { status, headers } = await server.as().createDeviceToken({});
   return { status, left: headers.get("ratelimit") };
 }
 const statuses = async (server: RunningServer, times: number) => {
@@ -28,7 +28,7 @@ const statuses = async (server: RunningServer, times: number) => {
   for (let time = 0; time < times; time++) all.push((await attempt(server)).status);
   return all;
 };
-const isReady = async (server: RunningServer) => (await server.call("GET", "/readyz")).status;
+const isReady = async (server: RunningServer) => (await server.as().getReadiness()).status;
 
 test("two servers with one Redis share a limit", async () => {
   const redis = await redisServer({ password: "redis-password-of-the-tests" });

@@ -58,7 +58,7 @@ test(`two servers, three workers, ${JOBS} jobs, one server killed in the middle:
   const { admin } = a;
   const { key } = await uploadClip(a, clip);
   const hook = await receiver();
-  expect((await b.call("POST", "/api/v1/webhooks", { admin, body: { tenant_id: 1, url: hook.url } })).status).toBe(201);
+  expect((await b.as({ admin }).createWebhook({ tenant_id: 1, url: hook.url })).status).toBe(201);
   const bytes = readFileSync(clip);
   for (let made = 1; made < JOBS; made++) await uploaded(made % 2 ? a : b, key, { bytes });
   const workers = [a, b, a].map((server) => startWorker(server, emptyFolder()));
@@ -109,38 +109,32 @@ test("two servers see each other's changes within a second, and refuse a third w
   const { a, b, again, rows, env } = await platform("seen");
   const { admin } = a;
   const { key, asset } = await uploadClip(a, clip);
-  const other = (await a.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: 1, scopes: ["assets:write"] } }))
-    .body;
+  const other = (await a.as({ admin }).createApiKey({ tenant_id: 1, scopes: ["assets:write"] })).body;
   const at = (path = "", by = key) => b.call("GET", `/api/v1/assets/${asset.id}${path}`, { key: by });
   expect([(await at()).status, (await at("", other.token)).status]).toEqual([200, 200]);
 
   const changed: [string, () => Promise<unknown>, () => Promise<boolean>][] = [
     [
       "a title",
-      () => a.call("PATCH", `/api/v1/assets/${asset.id}`, { key, body: { video_asset: { title: "Another" } } }),
+      () => a.as(key).updateAsset(asset.id, { video_asset: { title: "Another" } }),
       async () => (await at()).body.title === "Another",
     ],
     [
       "a playback policy",
-      () =>
-        a.call("PATCH", `/api/v1/assets/${asset.id}`, { key, body: { video_asset: { playback_policy: "public" } } }),
+      () => a.as(key).updateAsset(asset.id, { video_asset: { playback_policy: "public" } }),
       // It has no media yet: 404 once no token is required.
       async () => (await b.call("GET", `/media/${asset.id}/master.m3u8`)).status === 404,
     ],
     [
       "a revoked key",
-      () => a.call("DELETE", `/api/v1/api_keys/${other.id}`, { admin }),
+      () => a.as({ admin }).revokeApiKey(other.id),
       async () => (await at("", other.token)).status === 401,
     ],
-    [
-      "a deleted asset",
-      () => a.call("DELETE", `/api/v1/assets/${asset.id}`, { key }),
-      async () => (await at()).status === 404,
-    ],
+    ["a deleted asset", () => a.as(key).deleteAsset(asset.id), async () => (await at()).status === 404],
     [
       "a suspended tenant",
-      () => a.call("PATCH", "/api/v1/admin/tenants/1", { admin, body: { status: "suspended" } }),
-      async () => (await b.call("GET", "/api/v1/assets", { key })).status === 401,
+      () => a.as({ admin }).updateTenant(1, { status: "suspended" }),
+      async () => (await b.as(key).listAssets()).status === 401,
     ],
   ];
   for (const [what, change, isSeen] of changed) {
@@ -148,13 +142,13 @@ test("two servers see each other's changes within a second, and refuse a third w
     // A second is guaranteed; the rest is a margin for a busy machine.
     await until(what, isSeen, 30_000);
   }
-  await a.call("PATCH", "/api/v1/admin/tenants/1", { admin, body: { status: "active" } });
+  await a.as({ admin }).updateTenant(1, { status: "active" });
 
   // One response for one Idempotency-Key, whichever server receives it, also concurrently.
   const body = { tenant_id: 1, collection: { name: "C", slug: "c" } };
   const headers = { "idempotency-key": "once" };
   const made = await Promise.all(
-    Array.from({ length: 8 }, (_, n) => (n % 2 ? a : b).call("POST", "/api/v1/collections", { admin, body, headers })),
+    Array.from({ length: 8 }, (_, n) => (n % 2 ? a : b).as({ admin, headers }).createCollection(body)),
   );
   expect(
     new Set(made.map(({ status, body }) => `${status} ${body.id}`)).size,
@@ -172,13 +166,13 @@ test("two servers see each other's changes within a second, and refuse a third w
   expect(await refused({ VODBOX_SIGNING_SECRET: "another-signing-secret" })).toMatch(/^1 .*VODBOX_SIGNING_SECRET/);
   expect(await refused({ VODBOX_S3_PREFIX: "elsewhere" })).toMatch(/^1 .*another object storage/);
   expect(await refused({ VODBOX_STORAGE: "local" })).toMatch(/^1 .*use S3/);
-  const moved = await a.call("POST", "/api/v1/admin/storage/migration", { admin, body: { to: "local" } });
-  expect([moved.status, moved.body.code]).toEqual([409, "migration_conflict"]);
+  const moved = await a.as({ admin }).startMigration({ to: "local" });
+  expect([moved.status, moved.error.code]).toEqual([409, "migration_conflict"]);
 
   // A server that announced its stop is removed immediately.
   for (const server of [a, b]) server.child.kill("SIGTERM");
   for (const server of [a, b]) expect((await server.ended).code).toBe(0);
   expect(await rows("SELECT * FROM servers")).toEqual([]);
   const back = await again(a);
-  expect((await back.call("GET", "/api/v1/tenants", { admin })).body).toHaveLength(1);
+  expect((await back.as({ admin }).listTenants()).body).toHaveLength(1);
 });

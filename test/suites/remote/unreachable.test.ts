@@ -25,8 +25,7 @@ async function behindRelay(options: { refuseSockets?: boolean } = {}) {
   const app = await testApp({ database_url: relay.url, rate_limit_uploads: "1000000/60" });
   const tenant = await app.tenant();
   const key = await app.key(tenant.id);
-  const make = (title: string) =>
-    app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a.mp4", bytes_expected: 1, title } });
+  const make = (title: string) => app.as(key).initiateUpload({ filename: "a.mp4", bytes_expected: 1, title });
   return {
     app,
     tenant,
@@ -67,7 +66,7 @@ describe.each([
         relay.cut({ side, number });
         const title = `${side} ${number}`;
         const made = await make(title);
-        expect([title, made.status, made.body.code]).toEqual([title, 201, undefined]);
+        expect([title, made.status, made.error.code]).toEqual([title, 201, undefined]);
         titles.push(title);
         if (relay.isCut()) cuts++;
       }
@@ -87,9 +86,9 @@ describe.each([
       const client = async (name: number) => {
         for (let number = 0; !isOver; number++) {
           const title = `${name} ${number}`;
-          const { status, body } = await make(title);
+          const { status, error } = await make(title);
           if (status === 201) acknowledged.push(title);
-          else others.push(`${status} ${body.code}`);
+          else others.push(`${status} ${error.code}`);
         }
       };
       const clients = Array.from({ length: 16 }, (_, name) => client(name));
@@ -133,11 +132,11 @@ test("a COMMIT with an unknown result is reported as such, and not repeated", as
 test("while the server is unavailable /readyz and doctor report it and a write is 503; everything works when it is back", async () => {
   const { app, relay, make, key, stop, start } = await behindRelay();
   const { admin } = app;
-  const ready = async () => (await app.call("GET", "/readyz")).status;
+  const ready = async () => (await app.as().getReadiness()).status;
   expect(await ready()).toBe(200);
   await stop();
   expect(await ready()).toBe(503);
-  const { body: seen } = await app.call("GET", "/api/v1/admin/doctor", { admin });
+  const { body: seen } = await app.as({ admin }).runQuickChecks();
   expect(seen).toMatchObject({
     ok: false,
     findings: expect.arrayContaining([
@@ -154,15 +153,15 @@ test("while the server is unavailable /readyz and doctor report it and a write i
   expect(performance.now() - from).toBeLessThan(60_000);
   relay.lead(null);
   const refused = await make("while it is away");
-  expect([refused.status, refused.body.code, refused.headers.get("retry-after")]).toEqual([
+  expect([refused.status, refused.error.code, refused.headers.get("retry-after")]).toEqual([
     503,
     "database_unavailable",
     "5",
   ]);
-  expect((await app.call("GET", "/api/v1/collections", { key })).body.code).toBe("database_unavailable");
+  expect((await app.as(key).listCollections()).error.code).toBe("database_unavailable");
   await start();
   expect(await ready()).toBe(200);
-  expect((await app.call("GET", "/api/v1/admin/doctor", { admin })).body.findings[0]).toMatchObject({ ok: true });
+  expect((await app.as({ admin }).runQuickChecks()).body.findings[0]).toMatchObject({ ok: true });
   expect((await make("when it is back")).status).toBe(201);
 });
 
@@ -192,10 +191,7 @@ test("queued works are committed together, and one that fails is rolled back alo
   const other = await client.transaction("write");
   await other.execute("UPDATE tenants SET name = 'held'");
   const making = Array.from({ length: 60 }, (_, n) =>
-    app.call("POST", "/api/v1/collections", {
-      key,
-      body: { tenant_id: tenant.id, collection: { name: `C ${n}`, slug: `c-${n % 20}` } },
-    }),
+    app.as(key).createCollection({ tenant_id: tenant.id, collection: { name: `C ${n}`, slug: `c-${n % 20}` } }),
   );
   await until("all wait", async () => {
     // The server ends an idle transaction.
@@ -207,6 +203,6 @@ test("queued works are committed together, and one that fails is rolled back alo
   const statuses = (await Promise.all(making)).map(({ status }) => status);
   expect(statuses.filter((status) => status === 201)).toHaveLength(20);
   expect(statuses.filter((status) => status === 422)).toHaveLength(40);
-  expect((await app.call("GET", "/api/v1/collections", { key })).body).toHaveLength(20);
+  expect((await app.as(key).listCollections()).body).toHaveLength(20);
   expect(writes().commits - before).toBeLessThan(20);
 });

@@ -139,7 +139,7 @@ test("a damaged snapshot is replaced by an older one, which the result says", as
   const replica = replicated(place);
   const first = await replica.serve();
   const { admin } = first;
-  await first.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "A", slug: "a" } });
+  await first.as({ admin }).createTenant({ name: "A", slug: "a" });
   await caughtUp(first);
   first.child.kill("SIGKILL");
   await first.ended;

@@ -109,11 +109,11 @@ test("a restored server keeps its tokens and continues the same replica as a new
   await caughtUp(server);
   const before = Date.now();
   const first = token();
-  const rotated = await server.call("POST", "/api/v1/admin/tokens/worker/rotate", { admin: first });
+  const rotated = await server.as({ admin: first }).rotateToken("worker");
   expect(rotated.status).toBe(200);
   // A restore to a time may also contain what was written less than one observation of the log later.
   await until("a time that can be distinguished", async () => Date.now() > before + MARGIN_MS);
-  const created = await server.call("POST", "/api/v1/admin/tenants", { admin: first, body: { name: "T", slug: "t" } });
+  const created = await server.as({ admin: first }).createTenant({ name: "T", slug: "t" });
   expect(created.status).toBe(201);
   // Secrets are looked at once a second.
   await until("the rotated token in the replica", async () => (await secretsIn(place)).includes(rotated.body.token));
@@ -127,7 +127,7 @@ test("a restored server keeps its tokens and continues the same replica as a new
   await caughtUp(again);
   expect(generationsOf(again).begun).not.toEqual(generationsOf(server).begun);
   expect(generationsOf(again)).toMatchObject({ begun: [expect.any(String)], continued: [] });
-  const found = await again.call("GET", "/api/v1/admin/tenants/t", { admin: first });
+  const found = await again.as({ admin: first }).getTenant("t");
   expect(found.body).toMatchObject({ id: created.body.id });
   again.child.kill("SIGTERM");
   await again.ended;

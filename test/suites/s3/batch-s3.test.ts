@@ -82,7 +82,7 @@ test("on S3: presigned PUT, parts and proxy, a commit, playback, and a deletion 
   // A presigned URL of the batch that is still valid reaches no asset, and its bytes are swept.
   await app.call("PUT", large.upload_url, { raw: "abc", headers: large.upload_headers });
   expect((await objects()).filter((name) => name.includes("/ingest/"))).toHaveLength(1);
-  const { body: playback } = await app.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { body: playback } = await app.as(key).getPlayback(asset.id);
   const get = async (url: string | URL) => (await app.opened.server.fetch(new Request(url))).text();
   const master = await get(playback.hls_url);
   const variant = new URL(master.trim().split("\n").at(-1) as string, playback.hls_url);
@@ -93,6 +93,6 @@ test("on S3: presigned PUT, parts and proxy, a commit, playback, and a deletion 
   app.advance(2 * 3_600_000);
   await app.runTask("sweep-batches");
   expect((await objects()).filter((name) => name.includes("/ingest/"))).toEqual([]);
-  expect((await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
+  expect((await app.as(key).deleteAsset(asset.id)).status).toBe(204);
   expect(await objects()).toEqual([]);
 });

@@ -60,11 +60,11 @@ test.each(rows(["redirect", "rewrite", "proxy"], 1))(
     expect(Buffer.compare(await segments(), expected(playlist))).toBe(0);
     for (const name of ["00001.m4s", "00004.m4s"])
       expect((await app.call("GET", playlist.replace(/[^/]*$/, name))).status, name).toBe(404);
-    await app.call("DELETE", `/api/v1/assets/${parent.id}`, { key });
+    await app.as(key).deleteAsset(parent.id);
     app.advance(3_600_000);
     await app.runTask("sweep-objects");
     expect(Buffer.compare(await segments(), expected(playlist))).toBe(0);
-    await app.call("DELETE", `/api/v1/assets/${clip.id}`, { key });
+    await app.as(key).deleteAsset(clip.id);
     app.advance(3_600_000);
     await app.runTask("sweep-objects");
     expect((await app.opened.app.objects?.list("tenants/"))?.objects).toEqual([]);
@@ -76,7 +76,7 @@ test("an exact clip is cut from and to the bucket, and trimmed", async () => {
   const range = { start_seconds: 3, end_seconds: 9 };
   const { body: clip } = await createClip(app, key, parent.id, { ...range, mode: "exact" });
   expect(await workOnce(app)).toBe("completed");
-  await app.call("DELETE", `/api/v1/assets/${parent.id}`, { key });
+  await app.as(key).deleteAsset(parent.id);
   const trimmed = await app.call("POST", `/api/v1/assets/${clip.id}/trim`, {
     key,
     body: { start_seconds: 0, end_seconds: 5 },
@@ -93,9 +93,9 @@ test("an exact clip is cut from and to the bucket, and trimmed", async () => {
   });
   expect(await Promise.all(statuses)).toEqual([200, 200, 404]);
   const body = { start_seconds: 0.2, end_seconds: 4.2, mode: "exact" };
-  expect((await app.call("POST", `/api/v1/assets/${clip.id}/trim`, { key, body })).status).toBe(202);
+  expect((await app.as(key).trimAsset(clip.id, body)).status).toBe(202);
   expect(await workOnce(app)).toBe("completed");
-  const { hls_url } = (await app.call("GET", `/api/v1/playback/${clip.id}`, { key })).body;
+  const { hls_url } = (await app.as(key).getPlayback(clip.id)).body;
   expect(await frameHashes(await downloaded(app, hls_url))).toHaveLength(4 * FPS);
   // The media that it replaced, of which one segment is the deleted parent's, are served for another hour.
   const old = async (name: string) => (await app.call("GET", playlist.replace(/[^/]*$/, name))).status;
@@ -111,18 +111,18 @@ test("assets are joined from and to the bucket, and one whose media are gone is 
   const { app, key, parent, clip } = await clipped("proxy");
   const join = async () => {
     const body = { asset_ids: [parent.id, clip.id, parent.id] };
-    return app.call("POST", "/api/v1/assets/join", { key, body });
+    return app.as(key).joinAssets(body);
   };
   const { body: joined } = await join();
   const { body: late } = await join();
   expect(await workOnce(app)).toBe("completed");
-  await app.call("DELETE", `/api/v1/assets/${clip.id}`, { key });
-  await app.call("DELETE", `/api/v1/assets/${parent.id}`, { key });
+  await app.as(key).deleteAsset(clip.id);
+  await app.as(key).deleteAsset(parent.id);
   app.advance(3_600_000);
   await app.runTask("sweep-objects");
-  const { hls_url } = (await app.call("GET", `/api/v1/playback/${joined.id}`, { key })).body;
+  const { hls_url } = (await app.as(key).getPlayback(joined.id)).body;
   expect(await frameHashes(await downloaded(app, hls_url))).toHaveLength((2 * SECONDS + 8) * FPS);
   await expect(workOnce(app)).rejects.toThrow("failed");
-  const { body } = await app.call("GET", `/api/v1/assets/${late.id}`, { key });
+  const { body } = await app.as(key).getAsset(late.id);
   expect(body).toMatchObject({ playback_status: "errored", error: { code: "join_not_possible" } });
 });

@@ -30,10 +30,10 @@ test("a bucket is imported by signed requests, whatever its keys contain", { tim
   };
   const { code, stderr } = await run(["import", "s3", `s3://${bucket}/v`, "--no-wait"], { env, cwd });
   expect(code, stderr).toBe(0);
-  const { body } = await server.call("GET", "/api/v1/assets", { key });
+  const { body } = await server.as(key).listAssets();
   expect(body).toMatchObject([
     { title: "50 % 'x' (1)", source_bytes: 3000, tags: { source_id: `${name.slice(2)}.mp4` } },
   ]);
-  const subtitles = await server.call("GET", `/api/v1/assets/${body[0].id}/subtitles`, { key });
+  const subtitles = await server.as(key).listSubtitles(body[0].id);
   expect(subtitles.body).toMatchObject([{ language: "de" }]);
 });

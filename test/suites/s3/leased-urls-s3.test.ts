@@ -54,7 +54,7 @@ test.each(["job", "task"])(
     expect((await app.call("GET", body.source_url)).text).toBe("not really a video");
 
     // A kept URL stores an object after the end, which is deleted once the URL has expired.
-    await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
+    await app.as(key).deleteAsset(asset.id);
     expect(await objects()).toEqual([]);
     expect((await app.call("PUT", put, { raw: "late" })).status).toBe(200);
     await app.runTask("sweep-objects");
@@ -66,14 +66,14 @@ test.each(["job", "task"])(
 
 test("on S3 an object at the URL of an aborted upload is deleted once the URL has expired", async () => {
   const body = { filename: "a.mp4", bytes_expected: 4 };
-  const { body: put } = await app.call("POST", "/api/v1/uploads/initiate", { key, body });
-  const { body: parts } = await app.call("POST", "/api/v1/uploads/initiate_multipart", { key, body });
+  const { body: put } = await app.as(key).initiateUpload(body);
+  const { body: parts } = await app.as(key).initiateMultipartUpload(body);
   const sign = { key, body: { part_number: 1 } };
   const { body: part } = await app.call("POST", `/api/v1/uploads/${parts.id}/sign_part`, sign);
-  await app.call("POST", `/api/v1/uploads/${parts.id}/abort_multipart`, { key, body: {} });
+  await app.as(key).abortMultipartUpload(parts.id, {});
   // Storage itself knows that the multipart upload has ended.
   expect((await app.call("PUT", part.url, { raw: "late" })).status).toBe(404);
-  await app.call("DELETE", `/api/v1/assets/${put.asset_id}`, { key });
+  await app.as(key).deleteAsset(put.asset_id);
   const late = await app.call("PUT", put.upload_url, { raw: "late", headers: put.upload_headers });
   expect(late.status).toBe(200);
   app.advance(secondsOf(put.upload_url) * 1000 + HOUR * 1000 + 1000);

@@ -14,16 +14,16 @@ test("a recording is in S3 when the stream ends, and gets a storyboard without e
     workers: 1,
   });
   const channel = await newChannel(server);
-  const { call } = server;
+  const { as, call } = server;
   const { key } = channel;
   expect((await publish(server, channel, 9).exit)[0]).toBe(0);
-  const assets = async () => (await call("GET", "/api/v1/assets", { key })).body;
+  const assets = async () => (await as(key).listAssets()).body;
   await until("the recording is an asset", async () => (await assets()).length === 1);
   // A stream that is lost ends when its publisher could not reconnect for 30 s.
   expect(server.stderr()).toMatch(/"end":"unpublished".*"a publish has ended"/);
   const [{ id, playback_status }] = await assets();
   expect(playback_status).toBe("ready");
-  const playback = async () => (await call("GET", `/api/v1/playback/${id}`, { key })).body;
+  const playback = async () => (await as(key).getPlayback(id)).body;
   const decode = async (url: string) => complaints("-i", url, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-");
   expect(await decode((await playback()).hls_url)).toBe("");
   const { storyboard_url } = await until("it has a storyboard", async () => {
@@ -32,6 +32,6 @@ test("a recording is in S3 when the stream ends, and gets a storyboard without e
   });
   expect((await call("GET", storyboard_url)).text).toContain("#xywh=");
   expect(await decode((await playback()).hls_url)).toBe("");
-  expect((await call("GET", `/api/v1/assets/${id}`, { key })).body.duration_seconds).toBeCloseTo(9, 0);
+  expect((await as(key).getAsset(id)).body.duration_seconds).toBeCloseTo(9, 0);
   await stopCleanly(server);
 });

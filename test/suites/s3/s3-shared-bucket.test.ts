@@ -66,14 +66,14 @@ test("the aws command line and vodbox read each other's objects, and a source up
     args: ["--workers", "1"],
     env: { ...asEnvironment(settingsFor("ours")), VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.1/32" },
   });
-  const { call, admin } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const { as, admin } = server;
+  const tenant = await as({ admin }).createTenant({ name: "T", slug: "t" });
   const scopes = ["assets:read", "assets:write"];
-  const issued = await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
+  const issued = await as({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes });
   const key = issued.body.token as string;
   const isReady = (id: number) =>
     until("the asset is ready", async () => {
-      const { body } = await call("GET", `/api/v1/assets/${id}`, { key });
+      const { body } = await as(key).getAsset(id);
       if (body.playback_status === "errored") throw new Error(JSON.stringify(body.error));
       return body.playback_status === "ready" ? body : null;
     });
@@ -102,17 +102,14 @@ test("the aws command line and vodbox read each other's objects, and a source up
     duration_seconds: 0,
     source_key: sourceKey,
   };
-  const created = await call("POST", "/api/v1/assets", {
-    key,
-    body: { tenant_id: tenant.body.id, video_asset },
-  });
+  const created = await as(key).createAsset({ tenant_id: tenant.body.id, video_asset });
   expect(created.status, created.text).toBe(201);
   expect(await isReady(created.body.asset.id)).toMatchObject({ source_sha256: sum, height: 90 });
 
   // And the target of a URL presigned by aws.
   await aws("s3", "cp", "--no-progress", clip, `s3://${bucket}/theirs/clip.mp4`);
   const url = (await aws("s3", "presign", `s3://${bucket}/theirs/clip.mp4`, "--expires-in", "600")).trim();
-  const fetched = await call("POST", "/api/v1/uploads/from_url", { key, body: { url } });
+  const fetched = await as(key).uploadFromUrl({ url });
   expect(fetched.status, fetched.text).toBe(201);
   expect(await isReady(fetched.body.asset_id)).toMatchObject({ source_sha256: sum, original_filename: "clip.mp4" });
 });

@@ -66,11 +66,10 @@ test("Apertium translates a track, and leaves cues without words unchanged", asy
   const key = await app.key((await app.tenant()).id);
   const { asset } = await uploaded(app, key);
   const track = await subtitled(app, key, asset.id, { language: "en-GB" }, FILE);
-  const translate = (target_language: string) =>
-    app.call("POST", `/api/v1/assets/${asset.id}/subtitles/${track.id}/translate`, { key, body: { target_language } });
+  const translate = (target_language: string) => app.as(key).translateSubtitle(asset.id, track.id, { target_language });
   const made = await translate("es");
   expect([made.status, made.body.language, made.body.label]).toEqual([201, "es", "English (auto translated)"]);
-  const { content } = (await app.call("GET", `/api/v1/assets/${asset.id}/subtitles/${made.body.id}`, { key })).body;
+  const { content } = (await app.as(key).getSubtitle(asset.id, made.body.id)).body;
   expect(content).toBe(
     FILE.replace("The house is red\nand the dog is black.", "La casa es roja y\nel perro es negro.")
       .replace("I read <i>the good book</i> &amp; I sing.", "Leí <i>el libro bueno</i> &amp; canto.")
@@ -88,10 +87,9 @@ test("translates the lines of a film within some seconds", async () => {
     (_, k) => `${time(k)}.000 --> ${time(k)}.900\nThe house has ${k} red windows.\n`,
   );
   const track = await subtitled(app, key, asset.id, {}, `WEBVTT\n\n${cues.join("\n")}`);
-  const path = `/api/v1/assets/${asset.id}/subtitles/${track.id}/translate`;
-  const made = await app.call("POST", path, { key, body: { target_language: "es" } });
+  const made = await app.as(key).translateSubtitle(asset.id, track.id, { target_language: "es" });
   expect(made.status).toBe(201);
-  const { content } = (await app.call("GET", `/api/v1/assets/${asset.id}/subtitles/${made.body.id}`, { key })).body;
+  const { content } = (await app.as(key).getSubtitle(asset.id, made.body.id)).body;
   expect(content).toBe(
     `WEBVTT\n\n${cues.join("\n").replace(/The house has (\d+) red windows\./g, "La casa tiene $1 ventanas rojas.")}`,
   );

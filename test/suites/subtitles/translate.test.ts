@@ -72,8 +72,8 @@ async function assetOf(app: TestApp) {
     track,
     at,
     translate: (target_language: unknown, id = track.id, headers = {}) =>
-      app.call("POST", at(`/${id}/translate`), { key, body: { target_language }, headers }),
-    tracks: async () => (await app.call("GET", at("?include=content"), { key })).body,
+      app.as({ key, headers }).unchecked.translateSubtitle(asset.id, id, { target_language }),
+    tracks: async () => (await app.as(key).listSubtitles(asset.id, { include: "content" })).body,
   };
 }
 
@@ -100,7 +100,7 @@ describe.each(KINDS)("translated by %s", (kind) => {
       bytes: Buffer.byteLength(TRANSLATED),
     });
     expect(made.headers.get("ratelimit-policy")).toBe('"translate";q=20;w=60');
-    expect((await tracks()).map(({ language, content }: any) => [language, content])).toEqual([
+    expect((await tracks()).map(({ language, content }) => [language, content])).toEqual([
       ["de", TRANSLATED],
       ["en", FILE],
     ]);
@@ -293,7 +293,7 @@ describe("the new track", () => {
     expect((await app.newEvents()).map(({ type, data }) => [type, data.subtitle_id])).toEqual([
       ["video.subtitle.ready", german.id],
     ]);
-    expect((await tracks()).find((one: any) => one.id === german.id).content).toBe(TRANSLATED);
+    expect((await tracks()).find((one) => one.id === german.id)?.content).toBe(TRANSLATED);
     expectError(await translate("zh"), 422, "subtitle_limit_reached");
     expect(await app.newEvents()).toEqual([]);
   });

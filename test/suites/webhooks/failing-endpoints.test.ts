@@ -21,13 +21,13 @@ async function run(sick: string[]): Promise<{ healthy: Report; sick: Report; p99
   const [urls] = (await once(child, "message")) as [string[]];
   const app = await testApp({ webhook_allow_cidrs: "127.0.0.0/8", webhook_retry_seconds: "1,1,1,1,1" });
   const key = await app.key((await app.tenant()).id);
-  for (const url of urls) expect((await app.call("POST", "/api/v1/webhooks", { key, body: { url } })).status).toBe(201);
+  for (const url of urls) expect((await app.as(key).createWebhook({ url })).status).toBe(201);
   const upload = { filename: "a.mp4", bytes_expected: 1 };
-  const { asset_id } = (await app.call("POST", "/api/v1/uploads/initiate", { key, body: upload })).body;
+  const { asset_id } = (await app.as(key).initiateUpload(upload)).body;
   app.opened.app.signals.on("delivery.due", () => void app.runTask("deliver-webhooks"));
   for (let name = 0; name < EVENTS; name++) {
     const body = { kind: "scene", name: `track-${name}`, cues: [] };
-    expect((await app.call("POST", `/api/v1/assets/${asset_id}/tracks`, { key, body })).status).toBe(201);
+    expect((await app.as(key).setTrack(asset_id, body)).status).toBe(201);
   }
   const well = kinds.length - sick.length;
   const reported = await until("all at the healthy ones", async () => {

@@ -43,14 +43,14 @@ test.each([1, 3])(
       const key = await app.key((await app.tenant()).id);
       for (const url of urls) {
         const body = { url, event_types: ["video.track.ready"] };
-        expect((await app.call("POST", "/api/v1/webhooks", { key, body })).status).toBe(201);
+        expect((await app.as(key).createWebhook(body)).status).toBe(201);
       }
       const upload = { filename: "a.mp4", bytes_expected: 1 };
-      const { asset_id } = (await app.call("POST", "/api/v1/uploads/initiate", { key, body: upload })).body;
+      const { asset_id } = (await app.as(key).initiateUpload(upload)).body;
       let count = 0;
       return async () => {
         const body = { kind: "scene", name: `track-${++count}`, cues: [] };
-        expect((await app.call("POST", `/api/v1/assets/${asset_id}/tracks`, { key, body })).status).toBe(201);
+        expect((await app.as(key).setTrack(asset_id, body)).status).toBe(201);
       };
     };
     const slow = Array.from({ length: SLOW_ENDPOINTS }, (_, index) => `${host.url}/slow/${index}`);

@@ -10,20 +10,20 @@ test("a stop aborts hanging attempts, counts none of them, and the next start re
   const there = await receiver(() => new Promise(() => {}));
   const first = await startServer(dataDir, { env });
   const { admin } = first;
-  const tenant = await first.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "A", slug: "a" } });
+  const tenant = await first.as({ admin }).createTenant({ name: "A", slug: "a" });
   const body = { tenant_id: tenant.body.id, url: there.url };
-  const { id } = (await first.call("POST", "/api/v1/webhooks", { admin, body })).body;
-  for (let count = 0; count < 6; count++) await first.call("POST", `/api/v1/webhooks/${id}/test`, { admin });
+  const { id } = (await first.as({ admin }).createWebhook(body)).body;
+  for (let count = 0; count < 6; count++) await first.as({ admin }).testWebhook(id);
   await until("as many as are made at once", () => there.received.length === 4);
   first.child.kill("SIGTERM");
   expect(await first.ended).toMatchObject({ code: 0, stderr: "" });
 
   there.behave(() => {});
   const second = await startServer(dataDir, { env });
-  const deliveries = async () => (await second.call("GET", `/api/v1/webhooks/${id}/deliveries`, { admin })).body;
-  await until("all", async () => (await deliveries()).every((each: any) => each.status === "delivered"));
+  const deliveries = async () => (await second.as({ admin }).listDeliveries(id)).body;
+  await until("all", async () => (await deliveries()).every((each) => each.status === "delivered"));
   // An attempt that the stop had waited for would count.
-  expect((await deliveries()).map((each: any) => each.attempts)).toEqual([1, 1, 1, 1, 1, 1]);
+  expect((await deliveries()).map((each) => each.attempts)).toEqual([1, 1, 1, 1, 1, 1]);
   expect(there.received).toHaveLength(10);
 });
 
@@ -31,15 +31,15 @@ test("a commit wakes the dispatcher: no delivery waits for the schedule", async 
   const there = await receiver();
   const server = await startServer(emptyFolder(), { env: { VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" } });
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "A", slug: "a" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "A", slug: "a" });
   const tenant_id = tenant.body.id;
-  await server.call("POST", "/api/v1/webhooks", { admin, body: { tenant_id, url: there.url } });
+  await server.as({ admin }).createWebhook({ tenant_id, url: there.url });
   const upload = { tenant_id, filename: "a.mp4", bytes_expected: 1 };
-  const { asset_id } = (await server.call("POST", "/api/v1/uploads/initiate", { admin, body: upload })).body;
+  const { asset_id } = (await server.as({ admin }).initiateUpload(upload)).body;
   const waits: number[] = [];
   for (let name = 0; name < 20; name++) {
     const track = { kind: "scene", name: `track-${name}`, cues: [] };
-    await server.call("POST", `/api/v1/assets/${asset_id}/tracks`, { admin, body: track });
+    await server.as({ admin }).setTrack(asset_id, track);
     const from = performance.now();
     await until("it came", () => there.received.length > name);
     waits.push(performance.now() - from);

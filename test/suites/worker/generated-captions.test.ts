@@ -39,15 +39,15 @@ test("a ready asset is transcribed by a worker that can, from its renditions, al
     args: ["--workers", "1"],
     env: { VODBOX_MIN_FREE_BYTES: "0", VODBOX_LEASE_SECONDS: "2" },
   });
-  const { call } = server;
+  const { as, call } = server;
   const key = await tenantKey(server);
   const { asset } = await uploaded(server, key, { bytes: readFileSync(clip) });
   const path = `/api/v1/assets/${asset.id}`;
   const get = async (at: string) => (await call("GET", at, { key })).body;
   await until("the asset is ready", async () => (await get(path)).playback_status === "ready", 60_000);
-  const generate = (body: unknown) => call("POST", `${path}/subtitles/generate`, { key, body });
-  expect((await generate({})).body.code).toBe("transcription_not_configured");
-  expect((await call("DELETE", `${path}/source`, { key })).status).toBeLessThan(300);
+  const generate = (body: unknown) => as(key).unchecked.generateSubtitle(asset.id, body);
+  expect((await generate({})).error.code).toBe("transcription_not_configured");
+  expect((await as(key).deleteSource(asset.id)).status).toBeLessThan(300);
 
   const line = `"${transcriber(folder)}"`;
   const work = () =>
@@ -91,12 +91,12 @@ test("a ready asset is transcribed by a worker that can, from its renditions, al
 
   // A clip plays a part of the media of the asset.
   const body = { start_seconds: 0.5, end_seconds: 1.5, mode: "exact" };
-  const clipped = (await call("POST", `${path}/clips`, { key, body })).body;
+  const clipped = (await as(key).createClip(asset.id, body)).body;
   expect(clipped).toHaveProperty("id");
   const clipPath = `/api/v1/assets/${clipped.id}`;
   await until("the clip is ready", async () => (await get(clipPath)).playback_status === "ready", 30_000);
   rmSync(join(folder, "heard-nl.wav"), { force: true });
-  const ofClip = await call("POST", `${clipPath}/subtitles/generate`, { key, body: { language: "nl" } });
+  const ofClip = await as(key).generateSubtitle(clipped.id, { language: "nl" });
   expect(ofClip.status).toBe(202);
   const dutch = async () =>
     (await get(`${clipPath}/subtitles`)).find((one: { language: string }) => one.language === "nl");

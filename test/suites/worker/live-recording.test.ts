@@ -15,14 +15,14 @@ nightly(
   async () => {
     const server = await liveServer({ workers: 1 });
     const channel = await newChannel(server, { encoding_profile: "default" });
-    const { call, dataDir } = server;
+    const { as, dataDir } = server;
     const { key } = channel;
     expect((await publish(server, channel, 8, { size: "1280x720" }).exit)[0]).toBe(0);
-    const assets = async () => (await call("GET", "/api/v1/assets", { key })).body;
+    const assets = async () => (await as(key).listAssets()).body;
     await until("the recording is an asset", async () => (await assets()).length === 1);
     const [{ id, playback_status }] = await assets();
     expect(playback_status).toBe("ready");
-    const playback = async () => (await call("GET", `/api/v1/playback/${id}`, { key })).body;
+    const playback = async () => (await as(key).getPlayback(id)).body;
     const names = async () => (await playback()).renditions.map(({ name }: { name: string }) => name);
     expect(await names()).toEqual(["720p"]);
     const decode = async () =>
@@ -31,7 +31,7 @@ nightly(
     await until("it has the renditions of the profile", async () => (await names()).length > 1, 60_000);
     expect(await names()).toEqual(["720p", "480p", "360p"]);
     expect(await decode()).toBe("");
-    const asset = (await call("GET", `/api/v1/assets/${id}`, { key })).body;
+    const asset = (await as(key).getAsset(id)).body;
     expect(asset.duration_seconds).toBeCloseTo(8, 0);
     // The segments of the recording are deleted an hour later.
     expect(asset.storage_bytes).toBeLessThan(
@@ -45,25 +45,24 @@ test("the job that a recording gets anyway creates the captions of the channel, 
   await writeFile(vtt, "WEBVTT\n\n00:00:00.500 --> 00:00:02.000\nHello\n");
   const env = { VODBOX_TRANSCRIBE: "command", VODBOX_TRANSCRIBE_COMMAND: `sh -c 'cat "${vtt}"'` };
   const server = await liveServer({ workers: 1, env });
-  const { call } = server;
+  const { as } = server;
   const plain = await newChannel(server, { captions: ["de"] });
   const { key } = plain;
   const body = { channel: "encoded", captions: ["de"], encoding_profile: "default" };
-  const encoded = (await call("POST", "/api/v1/live/channels", { key, body })).body;
+  const encoded = (await as(key).createChannel(body)).body;
   const publishers = [publish(server, plain, 4, { video: [] }), publish(server, encoded, 4)];
-  const path = "/api/v1/live/channels";
   const isLive = ({ status }: { status: string }) => status === "live";
-  await until("both are live", async () => (await call("GET", path, { key })).body.every(isLive));
+  await until("both are live", async () => (await as(key).listChannels()).body.every(isLive));
   // Streams keep the languages that they began with.
-  for (const { id } of [plain, encoded]) await call("PATCH", `${path}/${id}`, { key, body: { captions: [] } });
+  for (const { id } of [plain, encoded]) await as(key).updateChannel(id, { captions: [] });
   for (const { exit } of publishers) expect((await exit)[0]).toBe(0);
-  const assets = async () => (await call("GET", "/api/v1/assets", { key })).body;
+  const assets = async () => (await as(key).listAssets()).body;
   await until("the recordings are assets", async () => (await assets()).length === 2);
   for (const { id } of await assets()) {
-    const tracks = async () => (await call("GET", `/api/v1/assets/${id}/subtitles?include=content`, { key })).body;
+    const tracks = async () => (await as(key).listSubtitles(id, { include: "content" })).body;
     await until("it has captions", async () => (await tracks()).length === 1, 60_000);
     expect(await tracks()).toMatchObject([{ language: "de", source: "auto", content: await readFile(vtt, "utf8") }]);
-    const { dash_url } = (await call("GET", `/api/v1/playback/${id}`, { key })).body;
+    const { dash_url } = (await as(key).getPlayback(id)).body;
     expect(await complaints("-i", dash_url, "-map", "0:a:0", "-f", "null", "-")).toBe("");
   }
 });

@@ -28,7 +28,7 @@ test("workers share the parts of long audio; one that is killed costs its part, 
     args: ["--workers", "1"],
     env: { VODBOX_MIN_FREE_BYTES: "0", VODBOX_LEASE_SECONDS: "10" },
   });
-  const { call } = server;
+  const { as, call } = server;
   const key = await tenantKey(server);
   const { asset } = await uploaded(server, key, { bytes: wav, filename: "talk.wav" });
   const path = `/api/v1/assets/${asset.id}`;
@@ -49,7 +49,7 @@ test("workers share the parts of long audio; one that is killed costs its part, 
     );
   const heard = () => readFileSync(log, "utf8").split("\n").filter(Boolean);
   const workers = { first: work("first"), second: work("second") };
-  const generate = () => call("POST", `${path}/subtitles/generate`, { key, body: { language: "auto" } });
+  const generate = () => as(key).generateSubtitle(asset.id, { language: "auto" });
   await until("a worker is known", async () => (await generate()).status === 202, 60_000);
   const { job } = (await generate()).body;
   await until("both recognize", () => new Set(heard()).size === 2, 60_000);

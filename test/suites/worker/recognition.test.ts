@@ -68,34 +68,33 @@ test("speech in a video becomes its captions, with a real voice and speech recog
       VODBOX_MIN_FREE_BYTES: "0",
     },
   });
-  const { admin, call } = server;
+  const { admin, as, call } = server;
   const body = { name: "Talk", slug: "talk" };
-  const { id: tenant_id } = (await call("POST", "/api/v1/admin/tenants", { admin, body })).body;
+  const { id: tenant_id } = (await as({ admin }).createTenant(body)).body;
   const scopes = ["assets:write", "playback:read"];
-  const key = (await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id, scopes } })).body.token;
+  const key = (await as({ admin }).createApiKey({ tenant_id, scopes })).body.token;
   const hook = { tenant_id, url: hooks.url, event_types: ["video.subtitle.ready", "video.asset.ready"] };
-  expect((await call("POST", "/api/v1/webhooks", { admin, body: hook })).status).toBe(201);
+  expect((await as({ admin }).createWebhook(hook)).status).toBe(201);
 
   const { asset, job } = await uploaded(server, key, { bytes: readFileSync(talk(folder)), captions: ["en", "de"] });
-  const path = `/api/v1/assets/${asset.id}`;
-  const status = async () => (await call("GET", path, { key })).body.playback_status;
+  const status = async () => (await as(key).getAsset(asset.id)).body.playback_status;
   await until("ready or errored", async () => ["ready", "errored"].includes(await status()), 240_000);
   expect(await status()).toBe("ready");
 
-  const tracks = (await call("GET", `${path}/subtitles?include=content`, { key })).body;
+  const tracks = (await as(key).listSubtitles(asset.id, { include: "content" })).body;
   expect(tracks).toMatchObject([
     { language: "en", label: "English", source: "auto", status: "ready", is_default: false },
   ]);
   expectSpoken(tracks[0].content);
   // There is no German model: the asset is ready anyway, and the job says why that track is missing.
-  const [shown] = (await call("GET", `/api/v1/transcoding_jobs?asset_id=${asset.id}`, { key })).body;
+  const [shown] = (await as(key).listJobs({ asset_id: asset.id })).body;
   expect(shown).toMatchObject({ id: job.id, status: "completed" });
   expect(shown.caption_errors).toEqual({ de: "The transcription command exited with code 3." });
 
   await until("both events", () => hooks.received.length >= 2, 60_000);
   const subtitle = hooks.received.find(({ json }) => json.event === "video.subtitle.ready")?.json.data;
   expect(subtitle).toMatchObject({ subtitle_id: tracks[0].id, language: "en", label: "English", source: "auto" });
-  const { hls_url } = (await call("GET", `/api/v1/playback/${asset.id}`, { key })).body;
+  const { hls_url } = (await as(key).getPlayback(asset.id)).body;
   const master = (await call("GET", hls_url)).text;
   expect(master).toMatch(/#EXT-X-MEDIA:TYPE=SUBTITLES,.*LANGUAGE="en"/);
   const captions = /TYPE=SUBTITLES,.*URI="([^"]+)"/.exec(master)?.[1] as string;
@@ -107,20 +106,20 @@ nightly("speech in a live stream becomes the captions of its recording", async (
   const absent = missing();
   skip(absent.length > 0, `${absent.join(", ")} cannot be had here; scripts/test.sh installs them`);
   const server = await liveServer({ workers: 1, env: TRANSCRIBER });
-  const { call, rtmp } = server;
+  const { as, rtmp } = server;
   const { channel, stream_key, key } = await newChannel(server, { captions: ["en", "de"] });
   const url = `${rtmp}/${channel}?key=${stream_key}`;
   const publisher = ["-nostdin", "-v", "error", "-re", "-i", talk(emptyFolder()), "-c", "copy", "-f", "flv", url];
   await promisify(execFile)("ffmpeg", publisher);
-  const assets = async () => (await call("GET", "/api/v1/assets", { key })).body;
+  const assets = async () => (await as(key).listAssets()).body;
   await until("the recording is an asset", async () => (await assets()).length === 1);
   const [{ id, playback_status }] = await assets();
   expect(playback_status).toBe("ready");
-  const tracksOf = async () => (await call("GET", `/api/v1/assets/${id}/subtitles?include=content`, { key })).body;
+  const tracksOf = async () => (await as(key).listSubtitles(id, { include: "content" })).body;
   await until("it has a track", async () => (await tracksOf()).length > 0, 240_000);
   const tracks = await tracksOf();
   expect(tracks).toMatchObject([{ language: "en", label: "English", source: "auto" }]);
   expectSpoken(tracks[0].content);
-  const [job] = (await call("GET", `/api/v1/transcoding_jobs?asset_id=${id}`, { key })).body;
+  const [job] = (await as(key).listJobs({ asset_id: id })).body;
   expect(job.caption_errors).toEqual({ de: "The transcription command exited with code 3." });
 });

@@ -42,18 +42,18 @@ async function encoded(
   const remote = { ...server, base: proxy.base } as RunningServer;
   const workers = [startWorker(remote, emptyFolder()), startWorker(remote, emptyFolder())];
   await until("both workers wait for a job", async () => {
-    const { body } = await server.call("GET", "/api/v1/admin/workers", { admin: server.admin });
+    const { body } = await server.as({ admin: server.admin }).listWorkers();
     return body.length === workers.length;
   });
   const made = await uploadClip(server, path, "t", fields);
-  const job = () => server.call("GET", `/api/v1/transcoding_jobs/${made.job.id}`, { key: made.key });
+  const job = () => server.as(made.key).getJob(made.job.id);
   await until("the job is complete", async () => (await job()).body.status === "completed", 200_000);
   return { server, proxy, made, workers, dataDir, job: (await job()).body };
 }
 
 /** Video packets of each rendition; the whole asset decodes without a warning. */
 async function framesOf(server: RunningServer, { asset, key }: Uploaded): Promise<number[]> {
-  const { body } = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { body } = await server.as(key).getPlayback(asset.id);
   expect(await complaints("-i", body.hls_url, "-map", "0", "-f", "null", "-")).toBe("");
   const counted = ["-count_packets", "-select_streams", "v", "-show_entries", "stream=nb_read_packets"];
   const counts = await ffprobe(...counted, "-of", "csv=p=0", body.hls_url);

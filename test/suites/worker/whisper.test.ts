@@ -18,7 +18,7 @@ test("a model that is installed while the server runs makes captions on a worker
   writeFileSync(file, testModel());
   const env = { VODBOX_TRANSCRIBE: "whisper", VODBOX_MIN_FREE_BYTES: "0" };
   const server = await startServer(join(folder, "data"), { env });
-  const { call, dataDir, worker } = server;
+  const { as, dataDir, worker } = server;
   const cli = async (...args: string[]) => {
     const own = { ...env, VODBOX_ADMIN_TOKEN: server.admin };
     const { code, stdout } = await run([...args, "--json", "--data", dataDir], { env: own });
@@ -38,10 +38,9 @@ test("a model that is installed while the server runs makes captions on a worker
   const key = await tenantKey(server);
   const { asset } = await uploaded(server, key, { bytes: readFileSync(clip), captions: ["de"] });
   vodbox(["worker", "--server", server.base, "--scratch", scratch], { env: { ...env, VODBOX_WORKER_TOKEN: worker } });
-  const path = `/api/v1/assets/${asset.id}`;
-  const isReady = async () => (await call("GET", path, { key })).body.playback_status === "ready";
+  const isReady = async () => (await as(key).getAsset(asset.id)).body.playback_status === "ready";
   await until("the asset is ready", isReady, 120_000);
-  const [track] = (await call("GET", `${path}/subtitles?include=content`, { key })).body;
+  const [track] = (await as(key).listSubtitles(asset.id, { include: "content" })).body;
   expect(track).toMatchObject({ language: "de", source: "auto" });
   expect(track.content).toContain("Hello quiet world.");
   expect(readdirSync(join(scratch, "whisper"))).toEqual([`${installed.result.sha256}.bin`]);

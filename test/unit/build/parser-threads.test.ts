@@ -12,10 +12,10 @@ const parsers = (server: RunningServer) => threadsOf(server).filter((name) => na
 test("the executable parses documents on threads, which start with the first document", async () => {
   const env = { VODBOX_CACHE_DIR: emptyFolder(), VODBOX_MIN_FREE_BYTES: "0" };
   const server = await startServer(emptyFolder(), { executable: true, env });
-  const { admin, call } = server;
-  const { body: tenant } = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const { admin, as } = server;
+  const { body: tenant } = await as({ admin }).createTenant({ name: "T", slug: "t" });
   const body = { tenant_id: tenant.id, scopes: ["assets:read", "assets:write"] };
-  const key = (await call("POST", "/api/v1/api_keys", { admin, body })).body.token;
+  const key = (await as({ admin }).createApiKey(body)).body.token;
   const batch = await leased(server, key);
   const mpd = '<MPD type="static"><Period><AdaptationSet><Representation id="a">';
   const template = '<SegmentTemplate media="$Number$" duration="1" endNumber="999999999999999"/>';

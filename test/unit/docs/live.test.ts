@@ -16,11 +16,11 @@ const setting = (key: string) => new RegExp(`^\\s*${key}: (.+)$`, "m").exec(frag
 test("MediaMTX as configured in docs/live.md is authorized, and its recordings become assets", async () => {
   const folder = emptyFolder();
   const server = await startServer(folder, { env: { VODBOX_LIVE_TOKEN: LIVE_TOKEN, VODBOX_MIN_FREE_BYTES: "0" } });
-  const { admin, call } = server;
-  const tenant = (await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "A", slug: "a" } })).body;
+  const { admin, as, call } = server;
+  const tenant = (await as({ admin }).createTenant({ name: "A", slug: "a" })).body;
   const scopes = ["assets:read", "assets:write"];
-  const key = (await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.id, scopes } })).body.token;
-  const { stream_key, path } = (await call("POST", "/api/v1/live/channels", { key, body: { channel: "stage" } })).body;
+  const key = (await as({ admin }).createApiKey({ tenant_id: tenant.id, scopes })).body.token;
+  const { stream_key, path } = (await as(key).createChannel({ channel: "stage" })).body;
 
   expect(setting("authMethod")).toBe("http");
   const asked = setting("authHTTPAddress")
@@ -49,7 +49,7 @@ test("MediaMTX as configured in docs/live.md is authorized, and its recordings b
     MTX_SEGMENT_DURATION: "1",
   };
   await promisify(execFile)("sh", ["-c", setting("runOnRecordSegmentComplete")], { env });
-  const [asset] = (await call("GET", "/api/v1/assets", { key })).body;
+  const [asset] = (await as(key).listAssets()).body;
   expect(asset).toMatchObject({
     original_filename: "2026-11-21_08-00-00-000000.mp4",
     input_status: "uploaded",

@@ -215,7 +215,7 @@ test("a server's ffmpeg can access neither secrets nor database, objects or othe
     },
     60_000,
   );
-  const { body } = await server.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { admin: server.admin });
+  const { body } = await server.as({ admin: server.admin }).getJob(job.id);
   expect(body.log_tail).toContain("PROBED");
   const seen = (body.log_tail as string).match(/^SEEN .*$/gm) ?? [];
   // Only the job's own source is readable; the log names it without its directory.

@@ -11,7 +11,7 @@ async function awaiting(objectKey: string): Promise<TestApp> {
   const { id } = await app.tenant();
   expect(objectKey).toContain(`tenants/${id}/`);
   const body = { filename: "a.mp4", bytes_expected: 10 };
-  const { body: upload } = await app.call("POST", "/api/v1/uploads/initiate", { key: await app.key(id), body });
+  const { body: upload } = await app.as(await app.key(id)).initiateUpload(body);
   await app.opened.app.write(async (tx) => tx.update(uploads).set({ objectKey }).where(eq(uploads.id, upload.id)));
   return app;
 }
