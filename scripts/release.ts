@@ -21,6 +21,7 @@ import { step } from "./build/report.ts";
 import { chooseTools } from "./build/tools.ts";
 import { packCommands } from "./clients/commands.ts";
 import { writeGoPackage } from "./clients/go/package.ts";
+import { packN8n } from "./clients/n8n.ts";
 import { packClients } from "./clients/pack.ts";
 import { writePhpPackage, writeWordPressPlugin } from "./clients/php/package.ts";
 import { writePythonPackages } from "./clients/python/package.ts";
@@ -98,6 +99,7 @@ async function main(): Promise<void> {
     await step("Python client", () => writePythonPackages(unfinished));
     await step("PHP client", () => writePhpPackage(unfinished));
     await step("WordPress plugin", () => writeWordPressPlugin(unfinished));
+    await step("n8n nodes", () => packN8n(unfinished));
     await step("Go client", () => writeGoPackage(unfinished));
     await step("npm packages", () => packClients(unfinished));
     await step("commands", () => packCommands(unfinished));

@@ -37,6 +37,7 @@ export const GROUPS: readonly Group[] = [
       "clients-python",
       "clients-php",
       "clients-go",
+      "integrations",
       "mux",
       "agents",
       "worker-protocol",

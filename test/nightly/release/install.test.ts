@@ -8,6 +8,7 @@ import { beforeAll, expect, test } from "vitest";
 import { own } from "#scripts/build/paths.ts";
 import { commandsPackage } from "#scripts/clients/commands.ts";
 import { goPackageName } from "#scripts/clients/go/package.ts";
+import { n8nPackageName } from "#scripts/clients/n8n.ts";
 import { phpPackageName, wordPressPluginName } from "#scripts/clients/php/package.ts";
 import { debianArch } from "#scripts/debian/packages.ts";
 import { ffmpegPackageFile } from "#scripts/release/ffmpeg-package.ts";
@@ -68,6 +69,7 @@ test("SHA256SUMS lists every file of the release", () => {
     ...ofPython,
     phpPackageName,
     wordPressPluginName,
+    n8nPackageName,
     goPackageName,
     ...["client", "react", "vue"].map((name) => `vodbox-${name}-${own.version}.tgz`),
   ];
