@@ -224,7 +224,10 @@ describe("every route of the table", () => {
       // Another API has all of them, and its own form of errors.
       if (missing === undefined) continue;
       const answer = await app.call(missing, concrete({ path } as Route), { admin: app.admin });
-      expect.soft([answer.status, answer.body?.code], `${missing} ${path}`).toEqual([405, "method_not_allowed"]);
+      const refused = path.startsWith("/mux/")
+        ? { error: { type: "method_not_allowed" } }
+        : { code: "method_not_allowed" };
+      expect.soft(answer, `${missing} ${path}`).toMatchObject({ status: 405, body: refused });
       expect.soft(answer.headers.get("allow")).toContain(methods[0]);
     }
   });

@@ -177,16 +177,16 @@ describe("the trace of a client", () => {
   test("through Mux's API is a link too, and the requests that it becomes are below it", async () => {
     const { traces, server, key } = await scene({});
     const { asset } = await uploaded(server, key);
-    const answer = await server.call("PATCH", `/mux/video/v1/assets/${asset.id}`, {
+    const answer = await server.call("POST", `/mux/video/v1/assets/${asset.id}/playback-ids`, {
       headers: {
         authorization: `Basic ${Buffer.from(`any:${key}`).toString("base64")}`,
         traceparent: traceparent(),
       },
-      body: { passthrough: "mine" },
+      body: { policy: "public" },
     });
-    expect(answer.status, answer.text).toBe(200);
-    const outer = await spanNamed(traces, "PATCH /mux/**:path");
-    const inner = await spanNamed(traces, "PATCH /api/v1/assets/:id/tags");
+    expect(answer.status, answer.text).toBe(201);
+    const outer = await spanNamed(traces, "POST /mux/**:path");
+    const inner = await spanNamed(traces, "POST /api/v1/assets/:id/playback_ids");
     expect(pathOf(traces, inner)).toEqual([inner.name, outer.name]);
     expect([outer.traceId === TRACE, outer.links.map(({ traceId }) => traceId), inner.links]).toEqual([
       false,
