@@ -1,6 +1,7 @@
 import { PassThrough, type Readable } from "node:stream";
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
+import { setTimeout } from "#lib/base";
 
 /** An agent that closes standard input waits for no longer either. */
 const ANSWER_MS = 10_000;

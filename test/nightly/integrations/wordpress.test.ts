@@ -146,9 +146,9 @@ test("a video that is not public is chosen in the editor of WordPress, and plays
   expect(await choose(title)).toContain(`${platform.base}/embed/s/`);
   // The share is made once.
   expect(await choose(title)).toContain(`${platform.base}/embed/s/`);
-  const { body: assets } = await platform.call("GET", "/api/v1/assets?q=Signed", { key: platform.key });
-  const { body: shares } = await platform.call("GET", `/api/v1/assets/${assets[0].id}/shares`, { key: platform.key });
-  expect(shares.map(({ name }: any) => name)).toEqual(["WordPress"]);
+  const { body: assets } = await platform.as(platform.key).listAssets({ q: "Signed" });
+  const { body: shares } = await platform.as(platform.key).listShares(assets[0].id);
+  expect(shares.map(({ name }) => name)).toEqual(["WordPress"]);
   expect(await choose("Open")).toContain(`${platform.base}/embed/vid_`);
   expect(faults).toEqual([]);
 

@@ -75,7 +75,7 @@ let tenants = 0;
 const SCOPES = ["assets:read", "assets:write", "playback:read", "api_keys:write", "webhooks:write"];
 
 async function keyFor(at: RunningServer, tenant_id: number, scopes = SCOPES): Promise<string> {
-  const created = await at.call("POST", "/api/v1/api_keys", { admin: at.admin, body: { tenant_id, scopes } });
+  const created = await at.as({ admin: at.admin }).createApiKey({ tenant_id, scopes });
   expect(created.status, created.text).toBe(201);
   return created.body.token;
 }
@@ -83,7 +83,7 @@ async function keyFor(at: RunningServer, tenant_id: number, scopes = SCOPES): Pr
 /** A new tenant of a server, and a key of it. */
 async function tenant(at = server): Promise<{ base: string; key: string; tenant_id: number }> {
   const body = { name: "Acme", slug: `acme-${++tenants}` };
-  const made = await at.call("POST", "/api/v1/admin/tenants", { admin: at.admin, body });
+  const made = await at.as({ admin: at.admin }).createTenant(body);
   return { base: at.base, key: await keyFor(at, made.body.id), tenant_id: made.body.id };
 }
 
@@ -220,10 +220,10 @@ nightly("an upload resumes after kill -9, and sends at most one part twice", asy
   // Two parts are complete.
   expect(first).toBe(PART_BYTES);
   expect(relay.sent() - beforeLast).toBeLessThan(size - 2 * PART_BYTES + MIB);
-  const download = await behind.call("GET", `/api/v1/assets/${asset}/download`, { key });
+  const download = await behind.as(key).getDownload(asset);
   const stored = Buffer.from(await (await fetch(download.body.url)).arrayBuffer());
   expect(stored.equals(readFileSync(file))).toBe(true);
-  expect((await behind.call("GET", "/api/v1/assets", { key })).body).toHaveLength(1);
+  expect((await behind.as(key).listAssets()).body).toHaveLength(1);
 });
 
 nightly("it verifies real deliveries, and refuses forged and old ones", async () => {
@@ -231,9 +231,9 @@ nightly("it verifies real deliveries, and refuses forged and old ones", async ()
   const delivered = Promise.withResolvers<void>();
   const target = await receiver(() => delivered.resolve());
   const body = { url: target.url, events: ["video.asset.ready"], tenant_id };
-  const endpoint = await server.call("POST", "/api/v1/webhooks", { key, body });
+  const endpoint = await server.as(key).createWebhook(body);
   expect(endpoint.status, endpoint.text).toBe(201);
-  await server.call("POST", `/api/v1/webhooks/${endpoint.body.id}/test`, { key, body: {} });
+  await server.as(key).testWebhook(endpoint.body.id, {});
   await delivered.promise;
   const [delivery] = target.received;
   const signature = delivery?.headers["svc-signature"];

@@ -56,7 +56,7 @@ let tenants = 0;
 const SCOPES = ["assets:read", "assets:write", "playback:read", "api_keys:write", "webhooks:write"];
 
 async function keyFor(tenant_id: number, scopes = SCOPES): Promise<string> {
-  const created = await server.call("POST", "/api/v1/api_keys", { admin: server.admin, body: { tenant_id, scopes } });
+  const created = await server.as({ admin: server.admin }).createApiKey({ tenant_id, scopes });
   expect(created.status, created.text).toBe(201);
   return created.body.token;
 }
@@ -65,7 +65,7 @@ async function keyFor(tenant_id: number, scopes = SCOPES): Promise<string> {
 async function tenant(): Promise<{ base: string; key: string; tenant_id: number }> {
   const { admin, base } = server;
   const body = { name: "Acme", slug: `acme-${++tenants}` };
-  const made = await server.call("POST", "/api/v1/admin/tenants", { admin, body });
+  const made = await server.as({ admin }).createTenant(body);
   return { base, key: await keyFor(made.body.id), tenant_id: made.body.id };
 }
 
@@ -217,9 +217,9 @@ describe("an upload", () => {
     const own = await startServer(emptyFolder(), { env: { VODBOX_BASE_URL: relay.base } });
     relay.lead(Number(new URL((await lineOf(own, /^listening on (\S+)$/m))[1] as string).port));
     const { admin } = own;
-    const made = await own.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Acme", slug: "acme" } });
+    const made = await own.as({ admin }).createTenant({ name: "Acme", slug: "acme" });
     const body = { tenant_id: made.body.id, scopes: SCOPES };
-    const key = (await own.call("POST", "/api/v1/api_keys", { admin, body })).body.token;
+    const key = (await own.as({ admin }).createApiKey(body)).body.token;
     const files = emptyFolder();
     const file = join(files, "large.mp4");
     const state = join(files, "large.upload");
@@ -241,10 +241,10 @@ describe("an upload", () => {
     expect(relay.sent() - beforeLast).toBeLessThan(size - 2 * PART_BYTES + MIB);
     // A part is never in memory.
     expect(peak).toBeLessThan(PART_BYTES);
-    const download = await own.call("GET", `/api/v1/assets/${asset}/download`, { key });
+    const download = await own.as(key).getDownload(asset);
     const stored = Buffer.from(await (await fetch(download.body.url)).arrayBuffer());
     expect(stored.equals(readFileSync(file))).toBe(true);
-    expect((await own.call("GET", "/api/v1/assets", { key })).body).toHaveLength(1);
+    expect((await own.as(key).listAssets()).body).toHaveLength(1);
   });
 });
 
@@ -253,9 +253,9 @@ test("verifies real deliveries, and refuses forged and old ones", async () => {
   const delivered = Promise.withResolvers<void>();
   const target = await receiver(() => delivered.resolve());
   const body = { url: target.url, events: ["video.asset.ready"], tenant_id };
-  const endpoint = await server.call("POST", "/api/v1/webhooks", { key, body });
+  const endpoint = await server.as(key).createWebhook(body);
   expect(endpoint.status, endpoint.text).toBe(201);
-  await server.call("POST", `/api/v1/webhooks/${endpoint.body.id}/test`, { key, body: {} });
+  await server.as(key).testWebhook(endpoint.body.id, {});
   await delivered.promise;
   const [delivery] = target.received;
   const signature = delivery?.headers["svc-signature"];
@@ -273,7 +273,7 @@ test("the examples of the documentation work", async () => {
   const { base, key, tenant_id } = await tenant();
   const files = emptyFolder();
   await ffmpeg(...picture("320x180", "25", 1), ...fast, "-pix_fmt", "yuv420p", join(files, "holiday.mp4"));
-  const created = await server.call("POST", "/api/v1/signing_keys", { key, body: { tenant_id } });
+  const created = await server.as(key).createSigningKey({ tenant_id });
   const { key_id: SIGNING_KEY_ID, private_key: SIGNING_PRIVATE_KEY } = created.body;
   const examples = documented()
     .join("\n")

@@ -15,10 +15,10 @@ const COPIED = ["secrets", "objects"];
 async function tenantOf(server: RunningServer) {
   const { admin } = server;
   const call = freshly(server.base);
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const tenant = await typedClient(call)({ admin }).createTenant({ name: "T", slug: "t" });
   const scopes = ["assets:read", "assets:write"];
-  const issued = await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
-  return { as: typedClient(call), call, key: issued.body.token as string };
+  const issued = await typedClient(call)({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes });
+  return { as: typedClient(call), call, key: issued.body.token };
 }
 
 /** A new data directory with only `vodbox.db` of the three files of the database. */

@@ -25,11 +25,11 @@ const serving = (server: RunningServer) =>
 async function tenantOf(server: RunningServer) {
   const call = freshly(server.base);
   const { admin } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const tenant = await typedClient(call)({ admin }).createTenant({ name: "T", slug: "t" });
   const scopes = ["assets:read", "assets:write"];
-  const issue = () => call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
+  const issue = () => typedClient(call)({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes });
   const issued = await issue();
-  return { as: typedClient(call), call, admin, issue, key: issued.body.token as string };
+  return { as: typedClient(call), call, admin, issue, key: issued.body.token };
 }
 
 /** Requests that each process has answered so far. */

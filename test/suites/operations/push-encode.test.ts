@@ -40,10 +40,10 @@ async function scene() {
   };
   const server = await start();
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Push", slug: "push" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "Push", slug: "push" });
   const scopes = ["assets:read", "assets:write", "playback:read"];
-  const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
-  const key = issued.body.token as string;
+  const issued = await server.as({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes });
+  const key = issued.body.token;
   const cache = join(folder, "cache");
   const env = { VODBOX_SERVER: relay.base, VODBOX_KEY: key, VODBOX_CACHE_DIR: cache };
   const encodes = join(cache, "encode");
