@@ -249,6 +249,7 @@ const UNREACHED: readonly string[] = [
   "/live/:channel/**:file",
   "/live/:channel/state.json",
   "/logos/:tenant/:file",
+  "/mux",
   "/mux/**:path",
   "/mux/image/**:path",
   "/mux/stream/**:path",
