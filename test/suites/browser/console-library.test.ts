@@ -135,7 +135,10 @@ test("a new video appears by itself, shows its frames under the pointer, and is 
   const poster = card.locator(".poster");
   await poster.locator("img").waitFor({ timeout: 30_000 });
   // In the size of a card, not the whole one.
-  const still = await poster.locator("img").evaluate((image: any) => [image.naturalWidth, image.currentSrc as string]);
+  const still = await poster.locator("img").evaluate(async (image: any) => {
+    await image.decode();
+    return [image.naturalWidth, image.currentSrc as string];
+  });
   expect(still).toEqual([480, expect.stringContaining("thumbnail.webp")]);
   const box = await poster.boundingBox();
   if (!box) throw new Error("There is no poster");

@@ -4,6 +4,7 @@ import { rows } from "#test/support/amount.ts";
 import { sharedBrowser } from "#test/support/browser/browser.ts";
 import { type Platform, startPlatform } from "#test/support/browser/platform.ts";
 import { readyAsset } from "#test/support/flow.ts";
+import { png } from "#test/support/png.ts";
 import { subtitled } from "#test/support/subtitles.ts";
 import { APPEARANCES, axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, signedIn, signInAs } from "./console.ts";
@@ -18,6 +19,10 @@ beforeAll(async () => {
   [browser, platform] = await Promise.all([sharedBrowser(), startPlatform()]);
   const { asset } = await readyAsset(platform, platform.key, { title: "Harbour at dawn" });
   assetId = asset.id;
+  // An image that can be made smaller, for the list.
+  const image = { raw: new Uint8Array(png(64, 36)), headers: { "content-type": "image/png" } };
+  const poster = await platform.call("PUT", `/api/v1/assets/${assetId}/poster`, { key: platform.key, ...image });
+  expect(poster.status, poster.text).toBe(200);
   await subtitled(platform, platform.key, assetId, { language: "en", label: "English" }, CUES);
 });
 afterAll(() => platform?.close());

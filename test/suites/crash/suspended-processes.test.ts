@@ -12,10 +12,10 @@ test("a suspension is effective in every process within five seconds, and so is 
   const server = await startServer(emptyFolder(), { args: ["--processes", "3"] });
   const { admin, worker } = server;
   const call = freshly(server.base);
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "T", slug: "t" });
   const scopes = ["assets:read", "assets:write"];
-  const issued = await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
-  const key = issued.body.token as string;
+  const issued = await server.as({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes });
+  const key = issued.body.token;
   const { asset, contract } = await readyAsset({ call, worker }, key, { playback_policy: "public" });
   const body = { filename: "a.mp4", bytes_expected: 3 };
   const { upload_url } = (await call("POST", "/api/v1/uploads/initiate", { key, body })).body;

@@ -66,7 +66,7 @@ describe.each([
         relay.cut({ side, number });
         const title = `${side} ${number}`;
         const made = await make(title);
-        expect([title, made.status, made.error.code]).toEqual([title, 201, undefined]);
+        expect([title, made.status, made.error?.code]).toEqual([title, 201, undefined]);
         titles.push(title);
         if (relay.isCut()) cuts++;
       }
