@@ -8,7 +8,7 @@ import { sharedBrowser } from "#test/support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady, uploadClip } from "#test/support/browser/platform.ts";
 import { until } from "#test/support/descendants.ts";
 import { newFolder, removeFolder } from "#test/support/folder.ts";
-import { watched } from "#test/support/process.ts";
+import { type Started, watched } from "#test/support/process.ts";
 
 /** Debian's WordPress with a database of its own. */
 vi.setConfig({ hookTimeout: 200_000, testTimeout: 200_000 });
@@ -16,7 +16,7 @@ vi.setConfig({ hookTimeout: 200_000, testTimeout: 200_000 });
 let platform: Platform;
 let folder: string;
 let site: string;
-const started: { child: { kill(signal: NodeJS.Signals): boolean }; ended: Promise<unknown> }[] = [];
+const started: Started[] = [];
 
 beforeAll(async () => {
   platform = await startPlatform();
@@ -27,10 +27,14 @@ beforeAll(async () => {
   const root = process.getuid?.() === 0 ? ["--user=root"] : [];
   execFileSync("mariadb-install-db", [`--datadir=${data}`, "--auth-root-authentication-method=normal", ...root]);
   const database = watched(
-    spawn("mariadbd", [
-      ...["--no-defaults", `--datadir=${data}`, `--socket=${socket}`, "--skip-networking", ...root],
-      `--pid-file=${join(folder, "database.pid")}`,
-    ]),
+    spawn(
+      "mariadbd",
+      [
+        ...["--no-defaults", `--datadir=${data}`, `--socket=${socket}`, "--skip-networking", ...root],
+        `--pid-file=${join(folder, "database.pid")}`,
+      ],
+      { detached: true },
+    ),
   );
   started.push(database);
   await until("the database is ready", () => database.stderr().includes("ready for connections"));
@@ -68,6 +72,7 @@ beforeAll(async () => {
   execFileSync("/usr/bin/php", ["-r", install], { cwd: wordpress, stdio: "pipe" });
   const web = watched(
     spawn("/usr/bin/php", ["-S", `127.0.0.1:${port}`, "-t", wordpress], {
+      detached: true,
       env: { ...process.env, PHP_CLI_SERVER_WORKERS: "4" },
     }),
   );
@@ -76,7 +81,8 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const { child, ended } of started.reverse()) {
-    child.kill("SIGTERM");
+    // PHP's server has processes of its own.
+    process.kill(-(child.pid as number), "SIGTERM");
     await ended;
   }
   await platform.close();
@@ -151,6 +157,7 @@ test("a video that is not public is chosen in the editor of WordPress, and plays
   expect(shares.map(({ name }) => name)).toEqual(["WordPress"]);
   expect(await choose("Open")).toContain(`${platform.base}/embed/vid_`);
   expect(faults).toEqual([]);
+  await page.context().close();
 
   // A visitor cannot use the routes of the editor.
   const anonymous = await fetch(`${site}/?rest_route=/vodbox/v1/assets`);

@@ -16,7 +16,7 @@ test("a signed channel is watched while it is live, in parts and in segments, un
   const server = await liveServer();
   const channel = await newChannel(server, { playback_policy: "signed", record: false });
   const api = server.as(channel.key);
-  const publishing = publish(server, channel, 8);
+  const publishing = publish(server, channel, 12);
   await until("the channel is live", async () => (await api.getChannel(channel.id)).body.status === "live", 30_000);
   const { hls_url: url, dash_url, token } = (await api.getChannelPlayback(channel.id)).body;
 
@@ -49,7 +49,7 @@ test("a signed channel is watched while it is live, in parts and in segments, un
   expect((await publishing.exit)[0]).toBe(0);
   // ffmpeg 5.1 reads the init segment again with each playlist, and says so.
   expect(faults.split("\n").filter((line) => !/duplicated MOOV|^$/.test(line))).toEqual([]);
-  expect(frames).toMatch(/^video,240$/m);
+  expect(frames).toMatch(/^video,360$/m);
   await until("the channel is idle", async () => (await api.getChannel(channel.id)).body.status === "idle");
   expect((await fetch(url)).status).toBe(404);
 });
