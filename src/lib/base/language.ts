@@ -36,7 +36,11 @@ function nameOf(tag: string, inLanguages: readonly string[]): string | null {
   const spoken = spokenTag(tag);
   const own = tag.slice(spoken.length + 3).replaceAll("-", " ");
   try {
-    const name = new Intl.DisplayNames(inLanguages, { type: "language", fallback: "none" }).of(spoken);
+    // CLDR has no name of it.
+    const name =
+      spoken === "und"
+        ? "Unknown language"
+        : new Intl.DisplayNames(inLanguages, { type: "language", fallback: "none" }).of(spoken);
     return name === undefined ? null : own === "" ? name : `${name} (${own})`;
   } catch {
     return null;

@@ -49,6 +49,22 @@ function expectClean({ faults, requests }: Visit): void {
 }
 
 describe("the watch page", () => {
+  test("shows its poster until the controls replace it, and plays without a poster that never arrives", async () => {
+    const context = await browser.newContext();
+    atEnd(() => context.close());
+    const page = await context.newPage();
+    await page.route(/svc-player\.js/, (route) => route.abort());
+    await page.goto(watch(open));
+    const poster = page.locator("svc-player > img");
+    expect((await poster.boundingBox())?.width).toBeGreaterThan(100);
+    await page.unroute(/svc-player\.js/);
+    await page.route(/thumbnail\./, () => {});
+    await page.goto(watch(open, "?autoplay=1"), { waitUntil: "commit" });
+    await untilPlayed(page, 2);
+    // It is replaced.
+    expect(await poster.boundingBox()).toBeNull();
+  });
+
   test("plays a signed video: the page's token is in the path of every request", async () => {
     const token = await tokenOf(signed);
     const seen = await visit(browser, watch(signed, `?autoplay=1&token=${token}`));

@@ -11,26 +11,26 @@ import { fast, ffmpeg, picture, sound } from "#test/support/media/sources.ts";
 import { startServer, tenantKey } from "#test/support/process.ts";
 
 const RATE = 30;
-const SECONDS = 24;
+const SECONDS = 18;
 const NOTHING: Pair = [0x80, 0x80];
 
 const LINES = pairsByFrame([
   [500, popOn("HELLO")],
   [3000, erase()],
-  [17_500, popOn("AGAIN")],
-  [20_000, erase()],
+  [10_500, popOn("AGAIN")],
+  [13_000, erase()],
 ]);
 /** In seconds: the last pair of a command shows and erases. */
 const SHOWN = [
   [0.7, 3, "HELLO"],
-  [17.7, 20, "AGAIN"],
+  [10.7, 13, "AGAIN"],
 ] as const;
 
 async function writeSource(path: string, { hasAudio }: { hasAudio: boolean }): Promise<void> {
   const captioned = `${path}.mkv`;
   const encoder = [...fast, "-bf", "2", "-b_strategy", "0", "-g", "30", "-sc_threshold", "0"];
   await writeCaptioned(captioned, {
-    video: [...picture("320x180", String(RATE), SECONDS), ...encoder],
+    video: [...picture("64x36", String(RATE), SECONDS), ...encoder],
     units: ({ index }) => captionUnit([LINES.get(index) ?? NOTHING]),
   });
   const audio = hasAudio ? [...sound(SECONDS), "-map", "0:v", "-map", "1:a"] : [];

@@ -29,14 +29,17 @@ if (!customElements.get("svc-chapter-menu")) {
 }
 
 export type ChapterList = {
-  /** Shows these, or no button for none. */
+  /** Shows these, or no button for none; once the menu is in the player. */
   show(chapters: readonly Chapter[]): void;
+  /** The menu is in the player. */
+  ready(): void;
 };
 
 /** A menu of the video's chapters: it seeks to the one that is chosen, and marks the current one. */
 export function chapterMenu(menu: HTMLElement, button: HTMLElement, video: HTMLVideoElement): ChapterList {
   const list = menu as unknown as { value: string; defaultSlot: HTMLSlotElement };
   let current: readonly Chapter[] = [];
+  let isReady = false;
   const indexNow = () => current.findLastIndex(({ start }) => start <= video.currentTime + 0.001);
 
   button.setAttribute("aria-label", words("Chapters"));
@@ -53,8 +56,13 @@ export function chapterMenu(menu: HTMLElement, button: HTMLElement, video: HTMLV
   for (const name of ["timeupdate", "seeked"]) video.addEventListener(name, () => current.length > 0 && mark());
 
   return {
+    ready() {
+      isReady = true;
+      this.show(current);
+    },
     show(chapters) {
       current = chapters;
+      if (!isReady) return;
       button.hidden = chapters.length === 0;
       for (const item of menu.querySelectorAll("media-chrome-menu-item")) item.remove();
       const index = indexNow();

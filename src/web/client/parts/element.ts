@@ -9,6 +9,7 @@ import { MediaFacade } from "./media-facade.ts";
 import { addWords, languageAt, words } from "./messages.ts";
 import { hideNotice, showNotice } from "./notice.ts";
 import { serverUrl } from "./own-script.ts";
+import { painted } from "./painted.ts";
 import { type ErrorCode, loadPlayerData, type PlayerData, PlayerError } from "./player-data.ts";
 import { followPosition, isResumed, startOf } from "./resume.ts";
 import { type Policy, SourceSlot } from "./source-slot.ts";
@@ -57,7 +58,8 @@ export class SvcPlayer extends MediaFacade {
     this.video.playsInline = true;
     this.video.crossOrigin = "anonymous";
     this.#slot.expose();
-    this.attachShadow({ mode: "open" });
+    // The poster of a page stays visible until the controls replace it.
+    this.attachShadow({ mode: "open" }).append(document.createElement("slot"));
   }
 
   get error(): { code: number; message: string; reason: ErrorCode } | null {
@@ -72,6 +74,12 @@ export class SvcPlayer extends MediaFacade {
   }
 
   connectedCallback(): void {
+    const poster = this.#frame ? null : this.querySelector<HTMLImageElement>(":scope>img");
+    if (!poster || document.hidden) return this.#start();
+    void painted(poster).then(() => this.isConnected && this.#start());
+  }
+
+  #start(): void {
     if (!this.#frame) {
       this.#frame = buildFrame(this.shadowRoot as ShadowRoot, this.video, languageAt(this));
       // Set with the messages, which overlay the controls.

@@ -161,11 +161,8 @@ export function showLive({ controller, time }: Frame, isLive: boolean): void {
   time.toggleAttribute("showduration", !isLive);
 }
 
-/** The elements of a control bar, and menus, that are added together. */
-const AT_ONCE = 2;
-
 /**
- * Adds `elements` where they are now, a few in each task: together they block a phone for half a second, because
+ * Adds `elements` where they are now, one in each task: together they block a phone for half a second, because
  * media-chrome gives each of them the whole state. `speakAgain`: other players may speak another language meanwhile.
  */
 function addInSteps(elements: HTMLElement[], speakAgain: () => void, ready: () => void): void {
@@ -178,7 +175,7 @@ function addInSteps(elements: HTMLElement[], speakAgain: () => void, ready: () =
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => {
     speakAgain();
-    for (const element of elements.splice(0, AT_ONCE)) places.shift()?.replaceWith(element);
+    places.shift()?.replaceWith(elements.shift() as HTMLElement);
     if (elements.length > 0) return port2.postMessage(0);
     port1.close();
     ready();
@@ -225,20 +222,21 @@ export function buildFrame(root: ShadowRoot, video: HTMLVideoElement, language: 
     });
   video.slot = "media";
   frame.controller.prepend(video);
-  const parts = [...content.querySelectorAll<HTMLElement>("media-time-range,media-control-bar>*,[anchor]")];
+  const parts = [
+    ...content.querySelectorAll<HTMLElement>(
+      "media-loading-indicator,.middle,media-time-range,media-control-bar>*,[anchor]",
+    ),
+  ];
   frame.controls.style.visibility = "hidden";
-  addInSteps(
-    parts.filter((each) => !each.localName.startsWith("svc-")),
-    speakAgain,
-    () => {
-      frame.controls.style.visibility = "";
-      // A back button for submenus, which none of these menus has: hidden, but a button where only items are allowed.
-      for (const menu of menus) {
-        const back = menu.shadowRoot?.querySelector('slot[name="header"] > button');
-        back?.replaceWith(...back.querySelectorAll('slot[name="title"]'));
-      }
-    },
-  );
-  root.append(content);
+  addInSteps(parts, speakAgain, () => {
+    frame.controls.style.visibility = "";
+    frame.chapters.ready();
+    // A back button for submenus, which none of these menus has: hidden, but a button where only items are allowed.
+    for (const menu of menus) {
+      const back = menu.shadowRoot?.querySelector('slot[name="header"] > button');
+      back?.replaceWith(...back.querySelectorAll('slot[name="title"]'));
+    }
+  });
+  root.replaceChildren(content);
   return frame;
 }
