@@ -56,7 +56,8 @@ async function attachCaptions(
   const own = new Set<string>();
   for (const { language: named, label, isForDeaf, read } of captions)
     await attempt(`captions ${named}`, async () => {
-      const language = canonicalLanguage(named);
+      // Some providers write `pt_BR`.
+      const language = canonicalLanguage(named.replaceAll("_", "-"));
       if (language === null) throw new Error("the language is not a BCP 47 tag");
       if (own.has(language)) throw new Error("the video has several captions of this language");
       if (!present.has(language)) {

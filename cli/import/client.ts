@@ -9,8 +9,10 @@ const SILENCE_MS = 60_000;
 const MAX_REDIRECTS = 5;
 const ATTEMPTS = 6;
 const FIRST_WAIT_MS = 250;
-/** A provider that asks for a longer wait is reported instead. */
+/** A provider that asks for a longer wait, at once or in all, is reported instead. */
 const MAX_WAIT_MS = 15 * 60_000;
+/** The least pause before a request that a limit has refused is repeated, whatever the provider says. */
+const LEAST_WAIT_MS = 100;
 
 /** The provider refused a request. */
 export class ProviderRefused extends ItemError {
@@ -109,18 +111,26 @@ export function providerClient({ title, base, credentials, headers: common = {} 
   }
 
   async function retry<T>(work: () => Promise<T>): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
+    // A limit of requests is no attempt: with a large library it is reached all the time.
+    let waitedMs = 0;
+    for (let attempt = 1; ; ) {
       const pauseMs = pausedUntil - Date.now();
       if (pauseMs > 0) await sleep(pauseMs);
       try {
         return await work();
       } catch (error) {
         if (!(error instanceof TemporaryError)) throw error;
+        if (error.afterMs !== null) {
+          const afterMs = Math.max(LEAST_WAIT_MS, error.afterMs);
+          waitedMs += afterMs;
+          if (waitedMs > MAX_WAIT_MS) throw new ItemError(`${error.message}, and asks for a longer wait`);
+          pausedUntil = Math.max(pausedUntil, Date.now() + afterMs);
+          continue;
+        }
         if (attempt === ATTEMPTS) throw new ItemError(error.message);
-        if ((error.afterMs ?? 0) > MAX_WAIT_MS) throw new ItemError(`${error.message}, and asks for a longer wait`);
-        if (error.afterMs !== null) pausedUntil = Math.max(pausedUntil, Date.now() + error.afterMs);
         // With jitter, so that requests that failed together are not repeated together.
-        else await sleep(FIRST_WAIT_MS * 2 ** (attempt - 1) * (0.5 + Math.random()));
+        await sleep(FIRST_WAIT_MS * 2 ** (attempt - 1) * (0.5 + Math.random()));
+        attempt++;
       }
     }
   }

@@ -28,24 +28,48 @@ export async function redirects(entries: Iterable<Entry>, base: string, format: 
   return format === "nginx" ? nginx(possible) : caddy(possible);
 }
 
-/** A string of both formats. */
+/** A string of nginx. */
 const quoted = (text: string) => `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+/** A string of Caddy, in which a backslash is an escape before a quotation mark only; none is at its end. */
+const caddyQuoted = (text: string) => `"${text.replaceAll('"', '\\"')}"`;
 
-const nginx = (all: Redirect[]) => `# In the http block of nginx. In the server block of the old host name:
+/** nginx compares names without regard to case, and refuses a map that has one of them twice. */
+const folded = (path: string) => path.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+
+/** The name of a path in a map of nginx; a regular expression, which regards case, for one that differs from another by case only. */
+const nginxName = (from: string, isUnique: boolean) =>
+  quoted(isUnique ? from : `~^${from.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}$`);
+
+/** Bytes of a name in the hash of nginx besides its characters. */
+const NGINX_NAME = 64;
+const NGINX_MAX_BUCKET = 32_768;
+
+function nginx(all: Redirect[]): string {
+  const counts = new Map<string, number>();
+  for (const { from } of all) counts.set(folded(from), (counts.get(folded(from)) ?? 0) + 1);
+  let bucket = 1024;
+  const lines = all
+    .filter(({ from }) => Buffer.byteLength(from) + NGINX_NAME <= NGINX_MAX_BUCKET)
+    .map(({ from, to }) => {
+      while (Buffer.byteLength(from) + NGINX_NAME > bucket) bucket *= 2;
+      return `  ${nginxName(from, counts.get(folded(from)) === 1)} ${quoted(to)};\n`;
+    });
+  return `# In the http block of nginx. In the server block of the old host name:
 #   if ($vodbox_redirect) { return 301 $vodbox_redirect; }
 map_hash_max_size ${Math.max(2048, all.length * 2)};
-map_hash_bucket_size 1024;
+map_hash_bucket_size ${bucket};
 map $uri $vodbox_redirect {
   default "";
-${all.map(({ from, to }) => `  ${quoted(from)} ${quoted(to)};\n`).join("")}}
+${lines.join("")}}
 `;
+}
 
 const caddy = (all: Redirect[]) => `# In the site block of the old host name.
 map {path} {vodbox_redirect} {
 ${all
-  // Braces are placeholders.
-  .filter(({ from }) => !/[{}]/.test(from))
-  .map(({ from, to }) => `  ${quoted(from)} ${quoted(to)}\n`)
+  // Braces are placeholders, and a backslash before a quotation mark or at the end cannot be written.
+  .filter(({ from }) => !/[{}]|\\(?:"|$)/.test(from))
+  .map(({ from, to }) => `  ${caddyQuoted(from)} ${caddyQuoted(to)}\n`)
   .join("")}  default ""
 }
 @vodbox_redirect expression \`{vodbox_redirect} != ""\`

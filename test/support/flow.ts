@@ -90,6 +90,11 @@ export async function putArtifacts(
 /** An asset that is ready to play, from a worker without an encoder. */
 export async function readyAsset(app: Pick<TestApp, "call" | "worker">, key: string, fields: UploadFields = {}) {
   const made = await uploaded(app, key, fields);
+  return { ...made, contract: await encodedNext(app) };
+}
+
+/** Completes the next job as a worker without an encoder; returns its contract. */
+export async function encodedNext(app: Pick<TestApp, "call" | "worker">) {
   const { body: contract } = await next(app);
   const paths = await putArtifacts(app, contract);
   const done = await callback(app, contract, "complete", {
@@ -97,5 +102,5 @@ export async function readyAsset(app: Pick<TestApp, "call" | "worker">, key: str
     media: { duration_seconds: 4, width: 640, height: 360, frame_rate: 30, renditions: [] },
   });
   if (done.status !== 200) throw new Error(done.text);
-  return { ...made, contract };
+  return contract;
 }

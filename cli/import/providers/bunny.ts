@@ -16,8 +16,8 @@ import {
 } from "../source.ts";
 
 const PAGE = 100;
-/** Status of a video that has all renditions, or the first one (API reference, "Get Video"). */
-const PLAYABLE = [3, 4];
+/** Status of a video that has all renditions, or the first one, or is encoded when it is watched (API reference, "Get Video"). */
+const PLAYABLE = [3, 4, 8];
 type Fields = Record<string, unknown>;
 
 /** A library of Bunny Stream (API reference "Manage Videos", "Storage structure"). */

@@ -71,7 +71,9 @@ async function itemOf(client: ProviderClient, base: string, id: string): Promise
     const read = () => client.bytes(at(url ?? ""), MAX_CAPTION_BYTES, { withCredentials: true });
     return url === null ? [] : [{ language: text(language) ?? "und", label: text(label) ?? "", read }];
   });
-  const image = text(video.previewPath) ?? text(video.thumbnailPath);
+  // Versions before 8 have paths.
+  const [largest] = records(video.thumbnails).toSorted((a, b) => (amountOf(b.width) ?? 0) - (amountOf(a.width) ?? 0));
+  const image = text(largest?.fileUrl) ?? text(video.previewPath) ?? text(video.thumbnailPath);
   const labelOf = (field: unknown) => (record(field).id === null ? null : text(record(field).label));
   const labels = {
     category: labelOf(video.category),

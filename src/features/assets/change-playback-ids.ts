@@ -4,6 +4,7 @@ import { HttpError, newExternalId, notFound } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type PlaybackId, type PlaybackPolicy, playbackIds } from "#storage/db/schema.ts";
 import { possiblePolicy } from "./change.ts";
+import { emitAssetEvent } from "./events.ts";
 import { playbackIdsOf } from "./playback-ids.ts";
 
 /** The most playback ids of one asset, the first one included. */
@@ -27,6 +28,7 @@ export async function addPlaybackId(tx: Db, app: App, asset: AssetRow, policy: P
   await tx
     .insert(playbackIds)
     .values({ id, tenantId: asset.tenantId, assetId: asset.id, policy, createdAt: app.clock.now() });
+  await emitAssetEvent(tx, app, "video.asset.updated", asset);
   return { id, policy };
 }
 
@@ -34,7 +36,7 @@ export async function addPlaybackId(tx: Db, app: App, asset: AssetRow, policy: P
  * Deletes a playback id of an asset that was read in the same transaction. Throws 404, and 409 `asset_conflict` for the
  * first one.
  */
-export async function deletePlaybackId(tx: Db, asset: AssetRow, id: string): Promise<void> {
+export async function deletePlaybackId(tx: Db, app: App, asset: AssetRow, id: string): Promise<void> {
   if (id === playbackIdsOf(asset)[0]?.id)
     throw new HttpError(
       409,
@@ -44,4 +46,5 @@ export async function deletePlaybackId(tx: Db, asset: AssetRow, id: string): Pro
   const own = and(eq(playbackIds.id, id), eq(playbackIds.assetId, asset.id));
   const deleted = await tx.delete(playbackIds).where(own).returning({ id: playbackIds.id }).get();
   if (!deleted) notFound("playback id");
+  await emitAssetEvent(tx, app, "video.asset.updated", asset);
 }

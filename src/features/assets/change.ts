@@ -9,6 +9,7 @@ import type { Db } from "#storage/db/open.ts";
 import { prepared } from "#storage/db/prepared.ts";
 import { type AssetRow, assets, type PlaybackPolicy, type TagValue } from "#storage/db/schema.ts";
 import { withinStorage } from "../tenants/quota.ts";
+import { emitAssetEvent } from "./events.ts";
 import { getAsset, ownCollection } from "./queries.ts";
 import { Asset, type AssetPatch, toAsset } from "./schema.ts";
 import { type TextValues, textColumns } from "./texts.ts";
@@ -97,10 +98,13 @@ const putter = (db: Db, columns: readonly string[], isOwned: boolean) =>
     .prepare();
 
 /** Undefined when the caller has no such asset. */
-function putAsset(tx: Db, app: App, caller: Caller, id: number, change: Change): Promise<AssetRow | undefined> {
+async function putAsset(tx: Db, app: App, caller: Caller, id: number, change: Change): Promise<AssetRow | undefined> {
   const isOwned = caller.kind !== "admin";
   const tenantId = caller.kind === "key" ? caller.tenantId : -1;
-  return putters(tx)(Object.keys(change), isOwned).get({ ...change, updatedAt: app.clock.now(), id, tenantId });
+  const values = { ...change, updatedAt: app.clock.now(), id, tenantId };
+  const changed = await putters(tx)(Object.keys(change), isOwned).get(values);
+  if (changed) await emitAssetEvent(tx, app, "video.asset.updated", changed);
+  return changed;
 }
 
 /** Changes an asset that was read in the same transaction. */

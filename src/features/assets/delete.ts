@@ -18,10 +18,10 @@ import {
   uploads,
 } from "#storage/db/schema.ts";
 import { UNREVOCABLE_MS } from "#storage/objects/store.ts";
+import { assetEventData } from "./events.ts";
 import { getAsset } from "./queries.ts";
 import { deleteUnshared, passOnMedia, releaseMedia } from "./shared-media.ts";
 import { deleteAssetRow } from "./stored-bytes.ts";
-import { eventTextsOf } from "./texts.ts";
 
 const SETTLED_LEASES = 2;
 
@@ -55,15 +55,7 @@ export async function removeAsset(tx: Db, app: App, asset: AssetRow): Promise<st
   // Where URLs cannot be revoked, those of its upload and of its workers work until they expire.
   const until = Math.max(app.clock.now() + UNREVOCABLE_MS, ...pending.map(({ expiresAt }) => expiresAt));
   await scheduleDeletion(tx, app, own, Math.max(settledMs, lateMs(app, until)));
-  const data = {
-    asset_id: String(asset.id),
-    external_id: asset.externalId,
-    ...eventTextsOf(asset),
-    playback_status: asset.playbackStatus,
-    playback_url: null,
-    error: null,
-    warnings: asset.warnings,
-  };
+  const data = { ...assetEventData(app, asset), playback_url: null, error: null };
   await emit(tx, app, "video.asset.deleted", { tenantId: asset.tenantId, data });
   return own;
 }

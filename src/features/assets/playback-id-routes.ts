@@ -45,7 +45,7 @@ export const playbackIdRoutes = [
     handle: ({ app, caller, params }) =>
       app.write(async (tx) => {
         const asset = (await getAsset(tx, caller, params.id)) ?? notFound("asset");
-        await deletePlaybackId(tx, asset, params.playback_id);
+        await deletePlaybackId(tx, app, asset, params.playback_id);
       }),
   }),
 ];

@@ -3,6 +3,7 @@ import type { App } from "#app.ts";
 import { markReferenced, scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets } from "#storage/db/schema.ts";
+import { emitAssetEvent } from "./events.ts";
 import { imagesFolder } from "./images-folder.ts";
 import { addStoredBytes } from "./stored-bytes.ts";
 
@@ -35,7 +36,7 @@ export async function setPoster(tx: Db, app: App, before: AssetRow, poster: Stor
   const outdated = [imagesFolder(before), ...(before.posterPath === null ? [] : [before.posterPath])];
   await scheduleDeletion(tx, app, outdated, OLD_IMAGE_MS);
   await addStoredBytes(tx, app, before, (poster?.bytes ?? 0) - before.posterBytes);
-  return tx
+  const changed = await tx
     .update(assets)
     .set({
       posterPath: poster?.path ?? null,
@@ -47,4 +48,6 @@ export async function setPoster(tx: Db, app: App, before: AssetRow, poster: Stor
     .where(eq(assets.id, before.id))
     .returning()
     .get();
+  await emitAssetEvent(tx, app, "video.asset.updated", changed);
+  return changed;
 }

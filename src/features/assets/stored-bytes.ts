@@ -5,6 +5,7 @@ import { type AssetRow, assets, audioTracks, subtitles } from "#storage/db/schem
 import { withinStorage } from "../tenants/quota.ts";
 import { addUsage } from "../tenants/usage.ts";
 import { deleteDependents } from "./delete-dependents.ts";
+import { emitAssetEvent } from "./events.ts";
 
 /**
  * The stored bytes of an asset and its tenant's usage change together, and only here: inserted and deleted with the
@@ -24,6 +25,7 @@ export async function insertAsset(tx: Db, app: App, values: NewAsset): Promise<A
   const hasTexts = values.description != null || Object.keys(values.tags ?? {}).length > 0;
   const asset = await (hasTexts ? withinStorage(tx, app, values.tenantId, insert) : insert());
   await count(tx, app, asset, asset.storageBytes);
+  await emitAssetEvent(tx, app, "video.asset.created", asset);
   return asset;
 }
 

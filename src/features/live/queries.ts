@@ -88,6 +88,9 @@ export async function changeChannel(app: App, caller: Caller, id: number, set: C
       .update(liveChannels)
       .set({ ...set, updatedAt: app.clock.now() })
       .where(isMine(caller, id));
+    const { enabled: _, ...others } = set;
+    if (Object.keys(others).length > 0)
+      await emit(tx, app, "live.channel.updated", { tenantId, data: { channel_id: id, channel } });
     if (set.enabled !== undefined && set.enabled !== enabled) {
       const type = set.enabled ? "live.channel.enabled" : "live.channel.disabled";
       await emit(tx, app, type, { tenantId, data: { channel_id: id, channel } });

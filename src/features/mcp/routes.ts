@@ -1,14 +1,26 @@
 import * as v from "valibot";
+import type { HttpError } from "#lib/base";
 import { requireOwnOrigin } from "#platform/http/cross-site.ts";
 import type { Context, Route } from "#platform/http/route.ts";
-import { route } from "#platform/http/route.ts";
+import { Reply, route } from "#platform/http/route.ts";
 
-/** Any object: the protocol answers what is wrong with it. It has no batches since 2025-06-18. */
+/** The protocol answers what is wrong with it. Versions before 2025-06-18 have batches. */
 const Message = v.pipe(
-  v.looseObject({}),
+  v.union([v.array(v.unknown()), v.looseObject({})]),
   v.title("McpMessage"),
   v.description("A JSON-RPC message of the Model Context Protocol"),
 );
+
+/** JSON-RPC 2.0, 5.1. */
+const PARSE_ERROR = -32700;
+const INVALID_REQUEST = -32600;
+
+/** A body that is no message is answered in the form of the protocol; other refusals are of HTTP, and in our form. */
+function jsonRpcError({ status, code, message }: HttpError): Reply | undefined {
+  if (status !== 400 && status !== 422) return undefined;
+  const error = { code: code === "invalid_json" ? PARSE_ERROR : INVALID_REQUEST, message };
+  return new Reply(400, { jsonrpc: "2.0", error, id: null });
+}
 
 async function serve(context: Context, api: readonly Route[]): Promise<Response> {
   const { app, headers, request, body } = context;
@@ -37,6 +49,7 @@ export const mcpRoutes = (api: readonly Route[]): Route[] => [
     reads: true,
     audited: false,
     responses: { 200: v.unknown() },
+    showError: jsonRpcError,
     errors: { 403: ["cross_site"] },
     handle: (context) => serve(context as Context, api),
   }),

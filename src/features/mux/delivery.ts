@@ -4,12 +4,12 @@ import type { App } from "#app.ts";
 import { notFound } from "#lib/base";
 import type { Context, Reply } from "#platform/http/route.ts";
 import { findPublicAsset } from "../assets/queries.ts";
+import { nameOfFile } from "../assets/static-names.ts";
 import type { PublicAsset } from "../assets/urls.ts";
 import { LIVE_MASTER } from "../live/urls.ts";
 import type { MediaHandler } from "../playback/media.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { STATIC, staticFiles } from "../static-renditions/deliver.ts";
-import { nameOfFile } from "../static-renditions/names.ts";
 import { invalidParameter, notSupported } from "./errors.ts";
 import { redirectToChannel } from "./live/playback-ids.ts";
 

@@ -8,9 +8,9 @@ import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";
 import type { ByteRange, ObjectInfo, ObjectStore } from "#storage/objects/store.ts";
+import { isAudioOnly, type StaticSize } from "../assets/static-names.ts";
 import { playedTracks } from "../tracks/audio/delivery.ts";
 import { findParts, MAX_AUDIO_SEGMENT_BYTES, type StaticFile } from "./find-parts.ts";
-import { isAudioOnly, type StaticSize } from "./names.ts";
 import { staticRenditionsOf } from "./queries.ts";
 
 /** Below `/media/<asset>/`. */

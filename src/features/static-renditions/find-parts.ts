@@ -10,9 +10,9 @@ import { listAll } from "#storage/objects/list-all.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
 import { mediaKey } from "../assets/shared-media.ts";
+import { chosenBy, isAudioOnly, type Sized } from "../assets/static-names.ts";
 import { playedTracks } from "../tracks/audio/delivery.ts";
 import { PLAYLIST } from "../transcoding/added-audio/verify.ts";
-import { chosenBy, isAudioOnly, type Sized } from "./names.ts";
 
 const MAX_MASTER_BYTES = 256 * 1024;
 const MAX_PLAYLIST_BYTES = 8 * 2 ** 20;

@@ -3,7 +3,7 @@ import type { App } from "#app.ts";
 import { HttpError } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type StaticRenditionRow, staticRenditions } from "#storage/db/schema.ts";
-import type { StaticSize } from "./names.ts";
+import type { StaticSize } from "../assets/static-names.ts";
 
 /** In the order of their creation; at most one of each name. */
 export const staticRenditionsOf = (db: Db, assetId: number): Promise<StaticRenditionRow[]> =>
@@ -15,13 +15,13 @@ export const staticRenditionsOf = (db: Db, assetId: number): Promise<StaticRendi
     .all();
 
 /**
- * Adds a static rendition to an asset that was read in the same transaction. `size` of its file, where it is known. Throws 409
- * where there is one of the name.
+ * Adds a static rendition to an asset that was read in the same transaction. `size` of its file, where it is known. Emits no
+ * event: see `emitStaticAdded`. Throws 409 where there is one of the name.
  */
 export async function addStaticRendition(
   tx: Db,
   app: App,
-  { id: assetId, tenantId }: Pick<AssetRow, "id" | "tenantId">,
+  { id: assetId, tenantId }: AssetRow,
   name: string,
   size?: StaticSize | null,
 ): Promise<StaticRenditionRow> {

@@ -4,6 +4,7 @@ import { HttpError, notFound } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { staticRenditions } from "#storage/db/schema.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
+import { emitStaticAdded, emitStaticDeleted } from "../assets/static-rendition-events.ts";
 import { staticFiles } from "./deliver.ts";
 import { addStaticRendition, staticRenditionsOf } from "./queries.ts";
 import { AssetParams, RenditionParams, StaticRendition, StaticRenditionWrite, toStaticRendition } from "./schema.ts";
@@ -50,6 +51,7 @@ export const staticRenditionRoutes = [
         if (asset.provider !== "managed")
           throw new HttpError(409, "asset_conflict", "The media of the asset are not managed here.");
         const row = await addStaticRendition(tx, app, asset, body.name, size);
+        await emitStaticAdded(tx, app, asset, [row]);
         return toStaticRendition(app, asset, row, row.bytes);
       });
     },
@@ -68,7 +70,9 @@ export const staticRenditionRoutes = [
       app.write(async (tx) => {
         const asset = (await getAsset(tx, caller, params.id)) ?? notFound("asset");
         const own = and(eq(staticRenditions.assetId, asset.id), eq(staticRenditions.id, params.rendition_id));
-        if (!(await tx.delete(staticRenditions).where(own).returning().get())) notFound("static rendition");
+        const deleted =
+          (await tx.delete(staticRenditions).where(own).returning().get()) ?? notFound("static rendition");
+        await emitStaticDeleted(tx, app, asset, [deleted]);
       }),
   }),
 ];

@@ -5,9 +5,10 @@ import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { oneOf, PathId } from "#platform/http/schemas.ts";
 import { AssetId, CreatedAt, HeightField, RecordId, UpdatedAt, WidthField } from "#protocol/record-fields.ts";
 import type { AssetRow, StaticRenditionRow } from "#storage/db/schema.ts";
+import { fileOf, meantBy, STATIC_NAMES } from "../assets/static-names.ts";
+import { staticStatus } from "../assets/static-rendition-events.ts";
 import { mediaUrl } from "../assets/urls.ts";
 import { STATIC } from "./deliver.ts";
-import { fileOf, meantBy, STATIC_NAMES } from "./names.ts";
 
 export const AssetParams = v.object({ id: RecordIdInPath });
 export const RenditionParams = v.object({
@@ -51,18 +52,17 @@ export const StaticRendition = v.pipe(
 export function toStaticRendition(
   app: App,
   asset: AssetRow,
-  { id, name, createdAt, updatedAt }: StaticRenditionRow,
+  { id, name, createdAt, updatedAt }: Pick<StaticRenditionRow, "id" | "name" | "createdAt" | "updatedAt">,
   bytes: number | null,
 ): v.InferInput<typeof StaticRendition> {
-  const isComplete = asset.playbackStatus === "ready" && asset.encoding === null;
-  const meant = isComplete ? meantBy(name, asset) : null;
-  const otherwise = asset.playbackStatus === "errored" ? "errored" : isComplete ? "skipped" : "preparing";
+  const status = staticStatus(name, asset);
+  const meant = status === "ready" ? meantBy(name, asset) : null;
   return {
     id,
     asset_id: asset.id,
     name,
     file: fileOf(name),
-    status: meant ? "ready" : otherwise,
+    status,
     width: meant?.width ?? null,
     height: meant?.height ?? null,
     bandwidth: meant?.bandwidth ?? null,

@@ -2,8 +2,8 @@ import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { mapBounded } from "#lib/base";
 import { type AssetRow, type StaticRenditionRow, staticRenditions } from "#storage/db/schema.ts";
+import type { StaticSize } from "../assets/static-names.ts";
 import { staticFiles } from "./deliver.ts";
-import type { StaticSize } from "./names.ts";
 
 const AT_ONCE = 4;
 

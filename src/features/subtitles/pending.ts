@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { assetPrefix, newSubtitleKey } from "#model/object-keys.ts";
-import { emit } from "#platform/events/emit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, captionJobs, type SubtitleRow, subtitles } from "#storage/db/schema.ts";
+import { emitSubtitle, emitSubtitleErrored } from "./events.ts";
 import { subtitlesOf } from "./queries.ts";
 import { requireRoom } from "./room.ts";
 
@@ -26,7 +26,7 @@ export async function addPending(
   const pending = { source, status: "pending", errorCode: null, errorMessage: null, updatedAt: now } as const;
   if (existing) return tx.update(subtitles).set(pending).where(eq(subtitles.id, existing.id)).returning().get();
   const last = tracks.reduce((most, { position }) => Math.max(most, position + 1), 0);
-  return tx
+  const added = await tx
     .insert(subtitles)
     .values({
       ...pending,
@@ -42,6 +42,8 @@ export async function addPending(
     })
     .returning()
     .get();
+  await emitSubtitle(tx, app, "video.subtitle.created", added);
+  return added;
 }
 
 /** A pending track gets no text: it has failed, or it has the earlier text again, and says why in both cases. */
@@ -56,17 +58,7 @@ export async function failPending(
     .update(subtitles)
     .set({ status, errorCode: error.code, errorMessage: error.message, updatedAt: app.clock.now() })
     .where(eq(subtitles.id, row.id));
-  await emit(tx, app, "video.subtitle.errored", {
-    tenantId: row.tenantId,
-    data: {
-      asset_id: String(row.assetId),
-      subtitle_id: row.id,
-      language: row.language,
-      label: row.label,
-      source: row.source,
-      error,
-    },
-  });
+  await emitSubtitleErrored(tx, app, row, error);
 }
 
 const CANCELED = { code: "canceled", message: "The captions that were to be translated were deleted or replaced." };

@@ -4,12 +4,12 @@ import { invalid } from "#lib/base";
 import type { CheckedText } from "#lib/subtitles";
 import { contentTypeOf } from "#model/media-types.ts";
 import { assetPrefix, newSubtitleKey } from "#model/object-keys.ts";
-import { emit } from "#platform/events/emit.ts";
 import { markReferenced, putPending, scheduleDeletion } from "#platform/http/object-gc.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type SubtitleRow, subtitles, subtitleWords } from "#storage/db/schema.ts";
 import { addStoredBytes } from "../assets/stored-bytes.ts";
+import { emitSubtitle } from "./events.ts";
 import { cancelGeneration } from "./pending.ts";
 import { subtitlesOf } from "./queries.ts";
 import { requireRoom } from "./room.ts";
@@ -90,6 +90,7 @@ export async function addSubtitle(
     .get();
   await addWords(tx, asset.tenantId, stored);
   await addStoredBytes(tx, app, asset, stored.bytes);
+  await emitSubtitle(tx, app, "video.subtitle.created", added);
   await emitSubtitleReady(tx, app, added);
   return added;
 }
@@ -162,19 +163,11 @@ export async function removeSubtitle(tx: Db, app: App, row: SubtitleRow): Promis
   await tx.delete(subtitles).where(eq(subtitles.id, row.id));
   await scheduleDeletion(tx, app, [row.objectKey], OLD_TEXT_MS);
   await addStoredBytes(tx, app, { id: row.assetId, tenantId: row.tenantId }, -row.bytes);
+  await emitSubtitle(tx, app, "video.subtitle.deleted", row);
 }
 
-export const emitSubtitleReady = (tx: Db, app: App, row: SubtitleRow) =>
-  emit(tx, app, "video.subtitle.ready", {
-    tenantId: row.tenantId,
-    data: {
-      asset_id: String(row.assetId),
-      subtitle_id: row.id,
-      language: row.language,
-      label: row.label,
-      source: row.source,
-    },
-  });
+export const emitSubtitleReady = (tx: Db, app: App, row: SubtitleRow): Promise<void> =>
+  emitSubtitle(tx, app, "video.subtitle.ready", row);
 
 const languageTaken = (language: string): never =>
   invalid("language", `this asset already has a subtitle in ${language}`, "language_taken");

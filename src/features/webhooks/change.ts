@@ -84,9 +84,7 @@ function typesOf(format: EndpointRow["format"], names: readonly string[]): strin
 function typesIn(format: EndpointRow["format"], { format: before, eventTypes }: EndpointRow): string[] {
   if (format === before) return eventTypes;
   if (format === "svc")
-    return eventTypes.length === ALL_MUX_NAMES.length
-      ? []
-      : [...new Set(eventTypes.map(fromMuxName).filter((type) => type !== null))];
+    return eventTypes.length === ALL_MUX_NAMES.length ? [] : [...new Set(eventTypes.flatMap(fromMuxName))];
   const own = eventTypes.flatMap(muxNamesOf);
   return own.length > 0 ? own : [...ALL_MUX_NAMES];
 }

@@ -77,7 +77,7 @@ function testOf(endpoint: EndpointRow): { type: EventType; name: string | null }
   if (endpoint.format !== "mux") return { type: testType(endpoint), name: null };
   const name =
     endpoint.eventTypes.find((one) => one === "video.asset.ready") ?? endpoint.eventTypes[0] ?? "video.asset.ready";
-  return { type: fromMuxName(name) ?? "video.asset.ready", name };
+  return { type: fromMuxName(name)[0] ?? "video.asset.ready", name };
 }
 
 function testType({ eventTypes }: EndpointRow): EventType {

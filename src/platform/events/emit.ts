@@ -5,8 +5,8 @@ import { activeTraceparent } from "#lib/tracing";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { events } from "#storage/db/schema.ts";
-import { DEFAULT_EVENT_TYPES, type EventData, type EventType } from "./catalog.ts";
-import { MUX_PAIRS, UPLOAD_CREATED } from "./mux-names.ts";
+import { DEFAULT_EVENT_TYPES, EVENTS, type EventData, type EventType } from "./catalog.ts";
+import { MUX_PAIRS, muxNamesOfEvent } from "./mux-names.ts";
 
 /**
  * Inserts an event, and a delivery for each subscribed endpoint, in the transaction of the change that caused it: a
@@ -19,8 +19,20 @@ export async function emit<Type extends EventType>(
   type: Type,
   { tenantId, data }: { tenantId: number; data: EventData<Type> },
 ): Promise<void> {
+  if (!EVENTS[type].isStored && !(await isNamed(tx, tenantId, type))) return;
   const eventId = await insertEvent(tx, app, { tenantId, type, data });
   await fanOut(tx, app, eventId);
+}
+
+/** Whether an endpoint of the tenant names an event, by our name or one of Mux's. */
+async function isNamed(tx: Db, tenantId: number, type: EventType): Promise<boolean> {
+  const named = (names: readonly string[]) =>
+    sql`EXISTS (SELECT 1 FROM json_each(w.event_types) WHERE value IN (SELECT value FROM json_each(${JSON.stringify(names)})))`;
+  const found = await tx.all(sql`
+    SELECT 1 FROM webhook_endpoints w WHERE w.tenant_id = ${tenantId} AND w.deleted_at IS NULL
+      AND CASE w.format WHEN 'mux' THEN ${named(muxNamesOfEvent(type))} ELSE ${named([type])} END
+    LIMIT 1`);
+  return found.length > 0;
 }
 
 const PAIRS = JSON.stringify(MUX_PAIRS);
@@ -59,8 +71,18 @@ export async function fanOut(tx: Db, app: App, eventId: number): Promise<void> {
     LEFT JOIN json_each(${PAIRS}) AS mux ON w.format = 'mux' AND mux.value ->> 0 = e.type
     WHERE e.id = ${eventId} AND CASE w.format
       WHEN 'mux' THEN EXISTS (SELECT 1 FROM json_each(w.event_types) WHERE value = mux.value ->> 1)
-        AND (mux.value ->> 1 <> ${UPLOAD_CREATED}
-          OR EXISTS (SELECT 1 FROM mux_uploads WHERE asset_id = CAST(e.data ->> 'asset_id' AS INTEGER)))
+        AND CASE mux.value ->> 2
+          WHEN 'upload' THEN EXISTS (SELECT 1 FROM mux_uploads WHERE asset_id = CAST(e.data ->> 'asset_id' AS INTEGER))
+          WHEN 'no upload' THEN
+            NOT EXISTS (SELECT 1 FROM mux_uploads WHERE asset_id = CAST(e.data ->> 'asset_id' AS INTEGER))
+          WHEN 'master' THEN EXISTS (
+            SELECT 1 FROM mux_masters WHERE asset_id = CAST(e.data ->> 'asset_id' AS INTEGER) AND until > ${now})
+          WHEN 'files' THEN
+            EXISTS (SELECT 1 FROM static_renditions WHERE asset_id = CAST(e.data ->> 'asset_id' AS INTEGER))
+          WHEN 'recorded' THEN EXISTS (
+            SELECT 1 FROM live_streams
+            WHERE channel_id = e.data ->> 'channel_id' AND ended_at IS NULL AND recorded)
+          ELSE TRUE END
       ELSE w.event_types = '[]' AND e.type IN (SELECT value FROM json_each(${DEFAULTS}))
         OR EXISTS (SELECT 1 FROM json_each(w.event_types) WHERE value = e.type)
       END`);

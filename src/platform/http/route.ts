@@ -144,8 +144,8 @@ export type Route = {
    * Pages of other origins may use the route: preflights are answered, and responses, errors included, are readable.
    */
   cors?: Cors;
-  /** How errors are shown to clients of another API than ours; requests with another method, too. */
-  showError?: (error: HttpError) => Reply;
+  /** How errors are shown to clients of another API than ours; requests with another method, too. Undefined: as ours. */
+  showError?: (error: HttpError) => Reply | undefined;
   /** Headers of every response, errors included. */
   headers?: Record<string, string>;
   /** Requests that the server sends later, for the OpenAPI document: `url` is a runtime expression of OpenAPI. */

@@ -2,10 +2,10 @@ import { inArray } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { readAssets } from "#features/assets/queries.ts";
 import type { ShownAsset } from "#features/assets/shown.ts";
+import { fileOf, isAudioOnly, meantBy } from "#features/assets/static-names.ts";
 import { mediaUrl } from "#features/assets/urls.ts";
 import { STATIC } from "#features/static-renditions/deliver.ts";
 import { hasMp4, mp4Bytes } from "#features/static-renditions/mp4.ts";
-import { fileOf, isAudioOnly, meantBy } from "#features/static-renditions/names.ts";
 import { bytesOf } from "#features/static-renditions/sizes.ts";
 import { type StaticRenditionRow, staticRenditions } from "#storage/db/schema.ts";
 

@@ -294,6 +294,33 @@ describe("strangers", () => {
       expect((await fetch(`${server.base}/mcp`, { method, headers: { "x-api-key": key } })).status, method).toBe(405);
   });
 
+  test("a body that is no message is an error of JSON-RPC, and a batch of earlier versions is answered", async () => {
+    const bodies = [
+      ["{", -32_700],
+      ["", -32_600],
+      ["[]", -32_600],
+      ["null", -32_600],
+      ['"x"', -32_600],
+      ['[{"jsonrpc":"1.0"}]', -32_600],
+    ] as const;
+    for (const [body, code] of bodies) {
+      const answer = await post({ "x-api-key": key }, body);
+      expect([body, answer.status, await answer.json()]).toEqual([
+        body,
+        400,
+        { jsonrpc: "2.0", error: { code, message: expect.any(String) }, id: null },
+      ]);
+    }
+    const ping = { jsonrpc: "2.0", method: "ping" };
+    const batch = await post({ "x-api-key": key }, [
+      { ...ping, id: 7 },
+      { ...ping, id: 8 },
+    ]);
+    expect(batch.status).toBe(200);
+    const text = await batch.text();
+    for (const id of [7, 8]) expect(text).toContain(`"id":${id}`);
+  });
+
   const BROKEN: [name: string, body: unknown][] = [
     ["no JSON", "{"],
     ["no message", {}],

@@ -2,7 +2,7 @@ import type Mux from "@mux/mux-node";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
-import { readyAsset } from "#test/support/flow.ts";
+import { encodedNext, readyAsset, uploaded } from "#test/support/flow.ts";
 import { muxClient } from "#test/support/mux/client.ts";
 import { type Receiver, receiver } from "#test/support/receiver.ts";
 import { subtitled } from "#test/support/subtitles.ts";
@@ -34,6 +34,7 @@ describe("an endpoint with Mux's format", () => {
     expect(events.map(({ type }) => type).toSorted()).toEqual([
       "video.asset.created",
       "video.asset.ready",
+      "video.asset.track.created",
       "video.asset.track.ready",
     ]);
     const ready = events.find(({ type }) => type === "video.asset.ready");
@@ -41,7 +42,7 @@ describe("an endpoint with Mux's format", () => {
       object: { type: "asset", id },
       environment: { name: "vodbox" },
       attempts: [],
-      data: { ...(await mux.video.assets.retrieve(id)) },
+      data: { id, status: "ready", meta: { title: "Holiday" }, passthrough: "p" },
     });
     expect(ready?.id).toMatch(/^evt_/);
     const track = events.find(({ type }) => type === "video.asset.track.ready");
@@ -87,7 +88,7 @@ describe("an endpoint with Mux's format", () => {
       await step();
       await app.runTask("deliver-webhooks");
     }
-    const object = { type: "live_stream", id: stream.id };
+    const object = { type: "live", id: stream.id };
     expect(there.received.map(({ json }) => [json.type, json.object, json.data.status])).toEqual(
       names.map((name) => [name, object, name.endsWith("disabled") ? "disabled" : "idle"]),
     );
@@ -103,42 +104,34 @@ describe("an endpoint with Mux's format", () => {
   });
 
   test("receives what it names of two events for one of ours, each with an id of its own", async () => {
-    const uploadOnly = { url: there.url, format: "mux", event_types: ["video.upload.asset_created"] };
-    expect((await app.as(key).createWebhook(uploadOnly)).status).toBe(201);
-    const createdOnly = await receiver();
-    await create({ url: createdOnly.url, format: "mux", event_types: ["video.asset.created"] });
+    const [first, second] = ["video.asset.ready", "video.asset.master.ready"];
+    await create({ format: "mux", event_types: [second] });
+    const firstOnly = await receiver();
+    await create({ url: firstOnly.url, format: "mux", event_types: [first] });
     const both = await receiver();
-    await create({ url: both.url, format: "mux" });
-    // It comes from no direct upload.
+    await create({ url: both.url, format: "mux", event_types: [first, second] });
+    // Its master is not asked for.
     const { asset } = await readyAsset(app, key);
-    const upload = await mux.video.uploads.create({ cors_origin: "*" });
-    const raw = "not really a video";
-    await app.call("PUT", upload.url as string, { raw, headers: { "content-length": String(raw.length) } });
-    const id = (await mux.video.uploads.retrieve(upload.id)).asset_id;
+    const made = await uploaded(app, key);
+    const id = String(made.asset.id);
+    await mux.video.assets.updateMasterAccess(id, { master_access: "temporary" });
+    await encodedNext(app);
     await app.runTask("deliver-webhooks");
-    const seen = ({ received }: Receiver) =>
-      received
-        .filter(({ json }) => json.type !== "video.asset.ready")
-        .map(({ json }) => `${json.type} ${json.object.id}`)
-        .toSorted();
-    const ofUpload = `video.upload.asset_created ${upload.id}`;
-    const created = [`video.asset.created ${asset.id}`, `video.asset.created ${id}`].toSorted();
-    expect([seen(there), seen(createdOnly), seen(both)]).toEqual([
-      [ofUpload],
-      created,
-      [...created, ofUpload].toSorted(),
-    ]);
+    const seen = ({ received }: Receiver) => received.map(({ json }) => `${json.type} ${json.object.id}`).toSorted();
+    const ofMaster = `${second} ${id}`;
+    const ready = [`${first} ${asset.id}`, `${first} ${id}`].toSorted();
+    expect([seen(there), seen(firstOnly), seen(both)]).toEqual([[ofMaster], ready, [...ready, ofMaster].toSorted()]);
     const ids = both.received.map(({ json }) => json.id);
     expect(new Set(ids).size).toBe(ids.length);
 
     // The id of the second one selects it alone. The first one has the id of our event, which selects both.
-    const second = both.received.find(({ json }) => json.type === "video.upload.asset_created")?.json.id;
+    const own = both.received.find(({ json }) => json.type === second)?.json.id;
     const replay = (...chosen: string[]) => app.as({ admin: app.admin }).replayDeliveries({ ids: chosen });
-    for (const one of [there, createdOnly, both]) one.received.length = 0;
-    expect((await replay(second)).body).toMatchObject({ matched: 2, replayed: 2, unknown: [] });
+    for (const one of [there, firstOnly, both]) one.received.length = 0;
+    expect((await replay(own)).body).toMatchObject({ matched: 2, replayed: 2, unknown: [] });
     await app.runTask("deliver-webhooks");
-    expect([seen(there), seen(createdOnly), seen(both)]).toEqual([[ofUpload], [], [ofUpload]]);
-    const [unnamed] = second.split("-");
+    expect([seen(there), seen(firstOnly), seen(both)]).toEqual([[ofMaster], [], [ofMaster]]);
+    const [unnamed] = own.split("-");
     expect((await replay(unnamed)).body).toMatchObject({ matched: 4, unknown: [] });
     const unknown = `${unnamed}-video.asset.deleted`;
     expect((await replay(unknown)).body).toMatchObject({ matched: 0, unknown: [unknown] });
@@ -149,9 +142,9 @@ describe("an endpoint with Mux's format", () => {
     const names = async (fields: object) => (await create({ format: "mux", ...fields })).body.event_types;
     expect(await names({ event_types: ["video.asset.track.ready"] })).toEqual(["video.asset.track.ready"]);
     expect(await names({ event_types: ["video.subtitle.ready"] })).toEqual(["video.asset.track.ready"]);
-    expect((await names({})).length).toBe(14);
+    expect((await names({})).length).toBe(44);
     expectError(await create({ format: "mux", event_types: ["video.job.started"] }), 422, "validation_failed");
-    expectError(await create({ event_types: ["video.asset.created"] }), 422, "validation_failed");
+    expectError(await create({ event_types: ["video.asset.track.ready"] }), 422, "validation_failed");
     expectError(await create({ format: "mux", event_types: ["video.live_stream.warning"] }), 422, "validation_failed");
     expectError(await create({ format: "other" }), 422, "validation_failed");
     const { body } = await create({});

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { chosenBy, nameOfFile, STATIC_NAMES } from "#features/static-renditions/names.ts";
+import { chosenBy, nameOfFile, STATIC_NAMES } from "#features/assets/static-names.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { downloaded, film, filmAsset, frameHashes } from "#test/support/clips.ts";
 import { expectError } from "#test/support/error.ts";

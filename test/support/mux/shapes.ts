@@ -12,6 +12,8 @@ const FILES: readonly string[] = [
   ...["video/assets", "video/uploads", "video/live-streams", "video/playback-ids", "video/playback-restrictions"],
   ...["video/delivery-usage", "system/signing-keys", "data/metrics", "shared"],
 ];
+/** The types of events. Its one method sends no request. */
+const EVENTS = "webhooks/webhooks";
 
 type Field = { type: string; isOptional: boolean };
 /** What a file declares: the fields of interfaces, and types that have another name, by their names with those of namespaces. */
@@ -46,7 +48,7 @@ function declaredIn(file: string): Declared {
   return declared;
 }
 
-const files = new Map(FILES.map((file) => [file, declaredIn(file)]));
+const files = new Map([...FILES, EVENTS].map((file) => [file, declaredIn(file)]));
 
 /** The methods of a file that receive JSON. */
 function methodsIn(file: string): Method[] {
@@ -81,6 +83,15 @@ export const METHODS: readonly Method[] = FILES.filter((file) => file !== "share
 export function faultsOf({ type, file, isWhole }: Method, body: unknown): string[] {
   const value = isWhole ? body : (body as { data?: unknown } | null)?.data;
   return check(value, type, { file, scope: [], at: isWhole ? "body" : "data" });
+}
+
+/** What is wrong with the `data` of an event that a webhook receives, by its type. */
+export function eventFaults({ type, data }: { type: string; data: unknown }): string[] {
+  const [name] =
+    [...(files.get(EVENTS)?.interfaces ?? [])].find(([, fields]) => fields.get("type")?.type === `'${type}'`) ?? [];
+  const named = name && files.get(EVENTS)?.interfaces.get(name)?.get("data")?.type;
+  if (!named) throw new Error(`Mux has no event ${type}.`);
+  return check(data, named, { file: EVENTS, scope: [], at: `${type} data` });
 }
 
 type Place = { file: string; scope: readonly string[]; at: string };

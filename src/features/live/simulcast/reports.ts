@@ -9,13 +9,14 @@ import { liveChannels } from "#storage/db/schema.ts";
 import { simulcastTargets } from "#storage/db/schema-live.ts";
 import { StreamWork } from "../streams/stream-work.ts";
 import { targetStates } from "./states.ts";
+import { targetEvent } from "./targets.ts";
 
 /** What the ingest process reports about simulcast targets: their states, egress, metrics and events. */
 class SimulcastReports {
   readonly #app: App;
   readonly #work: StreamWork;
-  /** Targets that have failed and not been live since, by channel. They are not events again at each retry. */
-  readonly #failing = new Map<number, Set<number>>();
+  /** What the last events of targets said, by channel and target. One that has failed is no event again at each retry. */
+  readonly #shown = new Map<number, Map<number, TargetReport["status"]>>();
   #isReceiving = false;
 
   constructor(app: App) {
@@ -32,7 +33,7 @@ class SimulcastReports {
     simulcast.sentBytes += sentBytes;
     simulcast.failures += failures;
     if (targets) this.#emitChanges(channelId, targets);
-    else if (targets === null) this.#failing.delete(channelId);
+    else if (targets === null) this.#emitChanges(channelId, []);
     this.replicate(report);
   }
 
@@ -45,7 +46,7 @@ class SimulcastReports {
   /** The ingest process has exited, and its streams with it. */
   clear(): void {
     targetStates(this.#app).clear();
-    this.#failing.clear();
+    for (const channelId of this.#shown.keys()) this.#emitChanges(channelId, []);
   }
 
   /** Enabled targets of streams, by status; none in a process that only replicates them. */
@@ -60,39 +61,49 @@ class SimulcastReports {
   }
 
   #emitChanges(channelId: number, targets: readonly TargetReport[]): void {
-    const before = this.#failing.get(channelId) ?? new Set();
-    // One that has changed since is connecting, and has not recovered yet.
-    const failing = targets.filter(({ id, status }) => status === "failed" || (status !== "live" && before.has(id)));
-    this.#failing.set(channelId, new Set(failing.map(({ id }) => id)));
+    const shown = this.#shown.get(channelId) ?? new Map<number, TargetReport["status"]>();
     for (const target of targets) {
-      const wasFailing = before.has(target.id);
-      if (target.status === "failed" ? !wasFailing : target.status === "live" && wasFailing) this.#emit(target);
+      const { id, status } = target;
+      const before = shown.get(id);
+      // One that has changed since its failure is connecting, and has not recovered yet.
+      if (status === before || (status === "connecting" && before === "failed")) continue;
+      shown.set(id, status);
+      this.#emit(target, before);
     }
+    for (const id of shown.keys()) {
+      if (targets.some((target) => target.id === id)) continue;
+      shown.delete(id);
+      this.#emit({ id, status: "ended" });
+    }
+    if (shown.size > 0) this.#shown.set(channelId, shown);
+    else this.#shown.delete(channelId);
   }
 
-  #emit({ id, status, sinceMs, error }: TargetReport): void {
+  #emit(report: TargetReport | { id: number; status: "ended" }, before?: TargetReport["status"]): void {
+    const app = this.#app;
     const emitted = async () =>
-      this.#app.write(async (tx) => {
+      app.write(async (tx) => {
         const found = await tx
           .select({ target: simulcastTargets, channel: liveChannels.channel })
           .from(simulcastTargets)
           .innerJoin(liveChannels, eq(liveChannels.id, simulcastTargets.channelId))
-          .where(eq(simulcastTargets.id, id))
+          .where(eq(simulcastTargets.id, report.id))
           .get();
         // It was deleted meanwhile.
         if (!found) return;
-        const { tenantId, channelId, name } = found.target;
-        const data = { channel_id: channelId, channel: found.channel, target_id: id, target: name };
-        const at = iso(sinceMs);
-        if (status === "live")
-          await emit(tx, this.#app, "live.target.recovered", { tenantId, data: { ...data, recovered_at: at } });
-        else
-          await emit(tx, this.#app, "live.target.failed", {
-            tenantId,
-            data: { ...data, failed_at: at, error: error ?? "" },
-          });
+        const { tenantId, data } = targetEvent(found, found.target);
+        if (report.status === "ended") return emit(tx, app, "live.target.ended", { tenantId, data });
+        if (report.status === "connecting") return emit(tx, app, "live.target.connecting", { tenantId, data });
+        const at = iso(report.sinceMs);
+        if (report.status === "failed") {
+          const failed = { ...data, failed_at: at, error: report.error ?? "" };
+          return emit(tx, app, "live.target.failed", { tenantId, data: failed });
+        }
+        await emit(tx, app, "live.target.started", { tenantId, data });
+        if (before === "failed")
+          await emit(tx, app, "live.target.recovered", { tenantId, data: { ...data, recovered_at: at } });
       });
-    this.#work.add(`target ${id}`, emitted);
+    this.#work.add(`target ${report.id}`, emitted);
   }
 }
 

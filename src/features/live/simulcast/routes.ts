@@ -86,7 +86,7 @@ export const simulcastRoutes: Route[] = [
     summary: "Delete a simulcast target",
     responses: { 204: null },
     async handle({ app, caller, params: { id, target_id } }) {
-      await app.write(async (tx) => deleteTarget(tx, await requireChannel(tx, caller, id), target_id));
+      await app.write(async (tx) => deleteTarget(tx, app, await requireChannel(tx, caller, id), target_id));
       liveStreams(app).targetsChanged();
     },
   }),

@@ -5,6 +5,7 @@ import { HttpError, invalid, iso, notFound } from "#lib/base";
 import { BlockedDestination, literalOf, rangesOf, requireAllowed } from "#lib/network";
 import { PublishUrlInvalid, readPublishUrl } from "#lib/rtmp";
 import type { SimulcastTarget as SentTarget } from "#live/simulcast/messages.ts";
+import { emit } from "#platform/events/emit.ts";
 import { toRecord } from "#platform/http/records.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type SimulcastTargetRow, simulcastTargets as targets } from "#storage/db/schema-live.ts";
@@ -58,7 +59,7 @@ export async function createTarget(
     throw new HttpError(422, "simulcast_target_limit_reached", message);
   }
   const now = app.clock.now();
-  return tx
+  const created = await tx
     .insert(targets)
     .values({
       tenantId: channel.tenantId,
@@ -72,6 +73,8 @@ export async function createTarget(
     })
     .returning()
     .get();
+  await emit(tx, app, "live.target.created", targetEvent(channel, created));
+  return created;
 }
 
 /**
@@ -86,7 +89,7 @@ export async function updateTarget(
   await requireTarget(tx, channel, id);
   const destination = patch.url === undefined ? null : destinationOf(app, patch.url, patch.stream_key);
   const streamKey = destination?.streamKey ?? patch.stream_key;
-  return tx
+  const updated = await tx
     .update(targets)
     .set({
       ...(destination && { url: destination.url }),
@@ -98,13 +101,22 @@ export async function updateTarget(
     .where(isOf(channel, id))
     .returning()
     .get();
+  await emit(tx, app, "live.target.updated", targetEvent(channel, updated));
+  return updated;
 }
 
 /** Throws 404. */
-export async function deleteTarget(tx: Db, channel: Channel, id: number): Promise<void> {
-  await requireTarget(tx, channel, id);
+export async function deleteTarget(tx: Db, app: App, channel: Channel, id: number): Promise<void> {
+  const target = await requireTarget(tx, channel, id);
   await tx.delete(targets).where(isOf(channel, id));
+  await emit(tx, app, "live.target.deleted", targetEvent(channel, target));
 }
+
+/** The tenant and the `data` of events of a target. */
+export const targetEvent = (
+  { channel }: Pick<Channel, "channel">,
+  { id, name, channelId, tenantId }: SimulcastTargetRow,
+) => ({ tenantId, data: { channel_id: channelId, channel, target_id: id, target: name } });
 
 /** The enabled targets of channels, by channel, with their stream keys, for the ingest process. */
 export async function sentTargets(app: App, channelIds: readonly number[]): Promise<Map<number, SentTarget[]>> {

@@ -17,6 +17,9 @@ import { renditionsOf } from "./static-renditions.ts";
 export const seconds = (ms: number) => String(Math.floor(ms / 1000));
 
 const STATUSES = { draft: "preparing", processing: "preparing", ready: "ready", errored: "errored" } as const;
+/** A source that could not be fetched, or did not arrive, is an error at Mux. */
+const statusOf = ({ playbackStatus, inputStatus }: AssetRow) =>
+  playbackStatus === "draft" && inputStatus === "failed" ? ("errored" as const) : STATUSES[playbackStatus];
 const TEXT_STATUSES = { pending: "preparing", processing: "preparing", ready: "ready", failed: "errored" } as const;
 
 /** The profiles of Mux's qualities. */
@@ -53,7 +56,7 @@ export async function toMuxAsset(app: App, { scopes }: Pick<TenantCaller, "scope
   return {
     id: String(asset.id),
     created_at: seconds(asset.createdAt),
-    status: STATUSES[asset.playbackStatus],
+    status: statusOf(asset),
     progress: progressOf(asset),
     ...(isReady && { duration: asset.durationSeconds }),
     ...(isReady && resolutionsOf(width, height)),
@@ -72,15 +75,16 @@ export async function toMuxAsset(app: App, { scopes }: Pick<TenantCaller, "scope
     },
     playback_ids: playbackIdsOf(asset),
     tracks: [...(isReady ? mediaTracks(asset) : []), ...added.map(toAudioTrack), ...texts.map(toTextTrack)],
-    ...(asset.playbackStatus === "errored" && {
-      errors: { type: asset.errorCode ?? "unknown", messages: [asset.errorMessage ?? ""] },
+    ...(statusOf(asset) === "errored" && {
+      errors: { type: asset.errorCode ?? "unknown", messages: [asset.errorMessage ?? "The source did not arrive."] },
     }),
     ...ingestOf(asset, upload?.name, stream?.channelId),
   };
 }
 
-function progressOf({ playbackStatus, encoding, progress }: AssetRow) {
-  if (playbackStatus === "errored") return { state: "errored" as const, progress: -1 };
+function progressOf(asset: AssetRow) {
+  const { playbackStatus, encoding, progress } = asset;
+  if (statusOf(asset) === "errored") return { state: "errored" as const, progress: -1 };
   if (playbackStatus === "draft") return { state: "ingesting" as const, progress: 0 };
   if (playbackStatus === "ready" && encoding === null) return { state: "completed" as const, progress: 100 };
   return { state: "transcoding" as const, progress };

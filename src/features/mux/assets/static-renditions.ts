@@ -1,7 +1,8 @@
 import { and, eq, inArray } from "drizzle-orm";
 import type { App } from "#app.ts";
+import { isAudioOnly, sideOf } from "#features/assets/static-names.ts";
+import { emitStaticAdded, emitStaticDeleted } from "#features/assets/static-rendition-events.ts";
 import { hasMp4, mp4Bytes } from "#features/static-renditions/mp4.ts";
-import { isAudioOnly, sideOf } from "#features/static-renditions/names.ts";
 import { addStaticRendition, staticRenditionsOf } from "#features/static-renditions/queries.ts";
 import { toStaticRendition } from "#features/static-renditions/schema.ts";
 import { bytesOfAll } from "#features/static-renditions/sizes.ts";
@@ -47,7 +48,9 @@ export const wantedNames = ({ mp4_support: support = "none", static_renditions: 
 /** Adds those that an asset does not have, in the transaction in which it was read. */
 export async function addMissing(tx: Db, app: App, asset: AssetRow, names: readonly string[]): Promise<void> {
   const present = (await staticRenditionsOf(tx, asset.id)).map(({ name }) => name);
-  for (const name of names) if (!present.includes(name)) await addStaticRendition(tx, app, asset, name);
+  const added: StaticRenditionRow[] = [];
+  for (const name of names) if (!present.includes(name)) added.push(await addStaticRendition(tx, app, asset, name));
+  await emitStaticAdded(tx, app, asset, added);
 }
 
 /** Makes the files of `mp4_support` those of an asset that was read in the same transaction. */
@@ -56,12 +59,18 @@ export async function replaceSupport(tx: Db, app: App, asset: AssetRow, support:
   const before = SUPPORT[supportOf((await staticRenditionsOf(tx, asset.id)).map(({ name }) => name))];
   const unwanted = [...SUPPORTED, ...before].filter((name) => !wanted.includes(name));
   const own = and(eq(staticRenditions.assetId, asset.id), inArray(staticRenditions.name, unwanted));
-  if (unwanted.length > 0) await tx.delete(staticRenditions).where(own);
+  const deleted = unwanted.length > 0 ? await tx.delete(staticRenditions).where(own).returning().all() : [];
   await addMissing(tx, app, asset, wanted);
+  await emitStaticDeleted(tx, app, asset, deleted);
 }
 
 /** A static rendition as Mux shows it; those of `mp4_support` have no id. `size` of its file in bytes. */
-export function toMuxRendition(app: App, asset: AssetRow, row: StaticRenditionRow, size: number | null) {
+export function toMuxRendition(
+  app: App,
+  asset: AssetRow,
+  row: Parameters<typeof toStaticRendition>[2],
+  size: number | null,
+) {
   const { id, name, file, status, width, height, bytes, bandwidth } = toStaticRendition(app, asset, row, size);
   return {
     ...(isResolution(name) && {

@@ -1,5 +1,6 @@
 import { and, desc, eq, inArray, isNull, lt, sql } from "drizzle-orm";
 import { notFound, randomName } from "#lib/base";
+import { emit } from "#platform/events/emit.ts";
 import { describeCall } from "#platform/http/audit.ts";
 import { byId } from "#platform/http/paging.ts";
 import { storageOf } from "#platform/http/storage.ts";
@@ -61,7 +62,7 @@ export const uploadEndpoints: readonly Endpoint[] = [
           code: "upload_limit_reached",
           message: `There are ${MAX_UNUSED} uploads that have not begun; cancel some, or wait until they expire.`,
         });
-        return tx
+        const created = await tx
           .insert(muxUploads)
           .values({
             tenantId: caller.tenantId,
@@ -75,6 +76,8 @@ export const uploadEndpoints: readonly Endpoint[] = [
           })
           .returning()
           .get();
+        await emit(tx, app, "video.direct_upload.created", uploadEvent(created));
+        return created;
       });
       return toMuxUpload(app, row);
     },
@@ -122,6 +125,7 @@ export const uploadEndpoints: readonly Endpoint[] = [
         const current = await requireUpload(call, tx);
         const now = app.clock.now();
         const set = { canceledAt: now, updatedAt: now };
+        await emit(tx, app, "video.direct_upload.canceled", uploadEvent(current));
         return tx.update(muxUploads).set(set).where(eq(muxUploads.id, current.id)).returning().get();
       });
       // It receives bytes already: its asset is deleted with them.
@@ -130,6 +134,8 @@ export const uploadEndpoints: readonly Endpoint[] = [
     },
   }),
 ];
+
+const uploadEvent = ({ tenantId, name }: MuxUploadRow) => ({ tenantId, data: { direct_upload: name } });
 
 async function deleteUnused(tx: Db, tenantId: number, before: number): Promise<void> {
   const { id, uploadId, expiresAt } = muxUploads;

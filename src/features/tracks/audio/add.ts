@@ -5,6 +5,7 @@ import { addStoredBytes } from "#features/assets/stored-bytes.ts";
 import { requireTenant } from "#features/tenants/queries.ts";
 import { requireStored } from "#features/tenants/quota.ts";
 import { startOfMedia } from "#features/transcoding/added-audio/clock.ts";
+import { emitAudioTrack } from "#features/transcoding/added-audio/events.ts";
 import { rowsOf } from "#features/transcoding/added-audio/rows.ts";
 import { requireNotTrimming } from "#features/transcoding/trimming.ts";
 import { workerWaker } from "#features/transcoding/wake.ts";
@@ -88,7 +89,7 @@ export async function insertAddedTrack(
   await addStoredBytes(tx, app, current, file.bytes);
   afterCommit(tx, workerWaker(app));
   const now = app.clock.now();
-  return tx
+  const added = await tx
     .insert(audioTracks)
     .values({
       tenantId: current.tenantId,
@@ -108,4 +109,6 @@ export async function insertAddedTrack(
     })
     .returning()
     .get();
+  await emitAudioTrack(tx, app, "video.audio_track.created", added);
+  return added;
 }

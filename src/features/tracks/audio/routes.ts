@@ -4,6 +4,7 @@ import type { App } from "#app.ts";
 import { getAsset, readAsset } from "#features/assets/queries.ts";
 import { addStoredBytes } from "#features/assets/stored-bytes.ts";
 import { languageOf } from "#features/subtitles/content.ts";
+import { emitAudioTrack } from "#features/transcoding/added-audio/events.ts";
 import { clearDefault } from "#features/transcoding/added-audio/queue.ts";
 import { rowsOf } from "#features/transcoding/added-audio/rows.ts";
 import { HttpError, invalid, notFound } from "#lib/base";
@@ -154,12 +155,14 @@ export const audioTrackRoutes = [
         if (row.rendition !== null) {
           const set = { isRemoved: true, isDefault: false, updatedAt: now };
           await tx.update(audioTracks).set(set).where(eq(audioTracks.id, row.id));
+          await emitAudioTrack(tx, app, "video.audio_track.deleted", row);
           return;
         }
         await tx.delete(audioTracks).where(eq(audioTracks.id, row.id));
         await addStoredBytes(tx, app, current, -row.bytes);
         const keys = [row.sourceKey, row.status === "ready" ? row.prefix : null].filter((key) => key !== null);
         await scheduleDeletion(tx, app, keys, OLD_MEDIA_MS);
+        await emitAudioTrack(tx, app, "video.audio_track.deleted", row);
       });
     },
   }),

@@ -6,6 +6,7 @@ import type { Db } from "#storage/db/open.ts";
 import { type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
 import { isLeased, leaseEnd } from "../lease.ts";
 import { claimSide, type LeasedSide, NO_LEASE, nextAttempt, requireLease } from "../side-lease.ts";
+import { emitAudioTrack, emitAudioTrackErrored } from "./events.ts";
 
 /**
  * The queue of added audio tracks. Each is one encode of the uploaded file by a worker, with the contract of a job, but apart from
@@ -101,7 +102,7 @@ async function giveUp(tx: Db, app: App, track: AudioTrackRow, { code, message }:
   if (track.sourceKey !== null) await scheduleDeletion(tx, app, [track.sourceKey]);
   await addStoredBytes(tx, app, { id: track.assetId, tenantId: track.tenantId }, -track.bytes);
   const failed = { status: "failed" as const, errorCode: code, errorMessage: message };
-  return tx
+  const given = await tx
     .update(audioTracks)
     .set({
       ...NO_LEASE,
@@ -115,6 +116,8 @@ async function giveUp(tx: Db, app: App, track: AudioTrackRow, { code, message }:
     .where(eq(audioTracks.id, track.id))
     .returning()
     .get();
+  await emitAudioTrackErrored(tx, app, given, { code, message });
+  return given;
 }
 
 /** The track plays from now on; `prefix` is that of its attempt, or of media that were made of it. */
@@ -128,12 +131,14 @@ export async function completeTrack(
   if (track.sourceKey !== null) await scheduleDeletion(tx, app, [track.sourceKey]);
   await addStoredBytes(tx, app, { id: track.assetId, tenantId: track.tenantId }, bytes - track.bytes);
   if (track.isDefault) await clearDefault(tx, track.assetId, track.id);
-  return tx
+  const completed = await tx
     .update(audioTracks)
     .set({ ...NO_LEASE, status: "ready", sourceKey: null, prefix, media, bytes, updatedAt: app.clock.now() })
     .where(eq(audioTracks.id, track.id))
     .returning()
     .get();
+  await emitAudioTrack(tx, app, "video.audio_track.ready", completed);
+  return completed;
 }
 
 /** At most one track of an asset is the default. */

@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
-import { eventTextsOf } from "#features/assets/texts.ts";
-import { mediaUrl } from "#features/assets/urls.ts";
+import { assetEventData, emitAssetEvent } from "#features/assets/events.ts";
+import { emitStaticEncoded } from "#features/assets/static-rendition-events.ts";
 import { notify } from "#features/notifications/notify.ts";
 import type { EventData, EventType } from "#platform/events/catalog.ts";
 import { emit } from "#platform/events/emit.ts";
@@ -28,15 +28,19 @@ const DATA: { [Type in EventType]?: (app: App, after: After) => EventData<Type> 
       error_message: job.errorMessage,
       will_retry: job.status === "queued",
     },
-  "video.asset.ready": (app, { asset, isPublished }) => (isPublished ? null : assetData(app, asset)),
-  "video.asset.encoded": (app, { asset }) => assetData(app, asset),
-  "video.asset.errored": (app, { asset }) => (asset.playbackStatus === "errored" ? assetData(app, asset) : null),
+  "video.asset.ready": (app, { asset, isPublished }) => (isPublished ? null : assetEventData(app, asset)),
+  "video.asset.encoded": (app, { asset }) => assetEventData(app, asset),
+  "video.asset.errored": (app, { asset }) => (asset.playbackStatus === "errored" ? assetEventData(app, asset) : null),
 };
+
+/** The encoding of an asset has ended, and what its static renditions are is known. */
+const ENDS: readonly EventType[] = ["video.asset.encoded", "video.asset.errored"];
 
 export async function emitTransition(tx: Db, app: App, types: readonly EventType[], after: After): Promise<void> {
   for (const type of types) {
     const data = DATA[type]?.(app, after);
     if (data) await emit(tx, app, type, { tenantId: after.asset.tenantId, data });
+    if (data && ENDS.includes(type)) await emitStaticEncoded(tx, app, after.asset);
     if (type === "video.job.failed" && after.job?.status === "failed")
       await notifyOfFailure(tx, app, after.asset, after.job);
   }
@@ -53,7 +57,7 @@ const notifyOfFailure = (tx: Db, app: App, { id, tenantId, title }: AssetRow, jo
 
 /** The event of an asset that is ready when it is created. */
 export const emitAssetReady = (tx: Db, app: App, asset: AssetRow) =>
-  emit(tx, app, "video.asset.ready", { tenantId: asset.tenantId, data: assetData(app, asset) });
+  emitAssetEvent(tx, app, "video.asset.ready", asset);
 
 const NO_ERROR = { error_code: null, error_message: null, will_retry: null };
 
@@ -69,17 +73,4 @@ const uploadData = (asset: AssetRow, { id, filename }: UploadRow) => ({
   asset_id: String(asset.id),
   external_id: asset.externalId,
   filename,
-});
-
-const assetData = (app: App, asset: AssetRow) => ({
-  asset_id: String(asset.id),
-  external_id: asset.externalId,
-  ...eventTextsOf(asset),
-  playback_status: asset.playbackStatus,
-  playback_url:
-    asset.playbackStatus === "ready"
-      ? (asset.manifestUrl ?? mediaUrl(app.baseUrl(), asset, "master.m3u8", null))
-      : null,
-  error: asset.errorCode === null ? null : { code: asset.errorCode, message: asset.errorMessage },
-  warnings: asset.warnings,
 });

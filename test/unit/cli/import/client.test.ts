@@ -102,6 +102,18 @@ describe("a hostile API", () => {
   });
 });
 
+test("a limit of requests is waited for however often it is reached, and is no attempt", async () => {
+  let asked = 0;
+  const base = await listen((_, to) => {
+    asked++;
+    if (asked <= 12) to.writeHead(429, { "retry-after": "0" }).end();
+    else if (asked <= 14) to.writeHead(503).end();
+    else to.end("[]");
+  });
+  expect(await clientOf(base).json("/x")).toEqual([]);
+  expect(asked).toBe(15);
+});
+
 describe("a download", () => {
   const content = Buffer.from("0123456789".repeat(60_000));
   const take = async (handle: Handle, bytes: number | null = null, refresh = async () => null as any) => {
