@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { constants, setPriority } from "node:os";
+import { constants, getPriority, setPriority } from "node:os";
 import { basename } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -60,6 +60,8 @@ export type RunOptions = {
   killSignal?: AbortSignal | undefined;
   /** Whether a viewer waits for it, or it yields to such runs; by default neither. */
   precedence?: Precedence;
+  /** Its output is needed as fast as its input comes, so it has the priority of this process. By default, runs have a lower one. */
+  isRealTime?: boolean;
   /** Where the process is recorded while it runs, for the next start to find (see orphan-processes.ts). */
   pidDir?: string;
 };
@@ -132,7 +134,7 @@ async function start(binary: string, options: RunOptions): Promise<Buffer> {
   };
   const spawner = viaSpawnServer ? await spawnServer() : null;
   const limits = { memoryBytes, timeLimitMs };
-  const nice = precedence === "background" ? LOWEST : PRIORITY_BELOW_NORMAL;
+  const nice = priorityOf(options);
   const confinement = { limits, grants, cwd: directory, parent: spawner?.pid, nice };
   const command = await sandboxedCommand(binary, confinement);
   const [file, ...rest] = [...command, ...args] as [string, ...string[]];
@@ -178,7 +180,12 @@ async function clear(writes: readonly string[]): Promise<void> {
   }
 }
 
-const { PRIORITY_BELOW_NORMAL, PRIORITY_LOW: LOWEST } = constants.priority;
+const { PRIORITY_NORMAL, PRIORITY_BELOW_NORMAL, PRIORITY_LOW: LOWEST } = constants.priority;
+
+function priorityOf({ precedence, isRealTime }: RunOptions): number {
+  if (isRealTime) return Math.max(PRIORITY_NORMAL, getPriority());
+  return precedence === "background" ? LOWEST : PRIORITY_BELOW_NORMAL;
+}
 
 /** For a system without the sandbox launcher, which sets it first of all. */
 function lowerPriority(child: Spawned, nice: number): void {

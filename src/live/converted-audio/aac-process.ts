@@ -73,6 +73,8 @@ export class AacProcess {
       output,
       timeLimitMs: null,
       memoryBytes: MEMORY_BYTES,
+      // Among encodes that take all processors, a lower priority is less than what it needs, and late audio is not played.
+      isRealTime: true,
       killSignal: this.#abort.signal,
       ...(pidDir && { pidDir }),
     }).then(

@@ -4,8 +4,10 @@ import { setInterval } from "#lib/base";
 const USUAL_MS = 250;
 /** A longer step of audio is another clock, or a gap, which begins another encoder. */
 const LONG_STEP_MS = 2000;
-/** How long video waits. Then it does not, until the encoder is no longer behind. */
+/** How long video waits. Then it does not, until the encoder is less than RESUME_MS behind. */
 const MAX_WAIT_MS = 5000;
+/** On a busy machine, an encoder may stay one or two seconds behind: video that does not wait for it has no audio at all. */
+const RESUME_MS = 2500;
 const CHECK_MS = 500;
 const MAX_BYTES = 16 * 2 ** 20;
 
@@ -39,7 +41,7 @@ export class VideoHold {
   /** Audio of this time was passed on. */
   audioEncoded(ms: number): void {
     this.#encodedMs = ms;
-    if (!this.#isBehind()) this.#hasGivenUp = false;
+    if (!this.#isBehind(RESUME_MS)) this.#hasGivenUp = false;
     this.#release();
   }
 
@@ -73,12 +75,12 @@ export class VideoHold {
     this.#release();
   }
 
-  #isBehind(): boolean {
-    return this.#pushedMs !== null && this.#pushedMs - this.#encodedMs > USUAL_MS;
+  #isBehind(ms: number): boolean {
+    return this.#pushedMs !== null && this.#pushedMs - this.#encodedMs > ms;
   }
 
   #mustWait(ms: number): boolean {
-    return !this.#hasGivenUp && ms > this.#encodedMs && this.#isBehind();
+    return !this.#hasGivenUp && ms > this.#encodedMs && this.#isBehind(USUAL_MS);
   }
 
   #release(): void {

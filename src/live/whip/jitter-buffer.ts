@@ -30,6 +30,8 @@ export class JitterBuffer<Packet extends Sequenced> {
   /** The number without wraps that is delivered next; null before the first packet. */
   #next: number | null = null;
   #end = 0;
+  /** Packets before this one that are missing are not waited for. */
+  #waitedTo = 0;
   #isAfterLoss = false;
   #received = 0;
   #first = 0;
@@ -72,6 +74,7 @@ export class JitterBuffer<Packet extends Sequenced> {
   /** The next packet in order; null when it has not arrived. */
   take(): Ordered<Packet> | null {
     if (this.#next === null) return null;
+    for (; this.#next < this.#waitedTo && !this.#waiting.has(this.#next); this.#next++) this.#isAfterLoss = true;
     const packet = this.#waiting.get(this.#next);
     if (packet === undefined) return null;
     this.#waiting.delete(this.#next);
@@ -86,10 +89,7 @@ export class JitterBuffer<Packet extends Sequenced> {
     for (const [number, { sinceMs, requests }] of this.#missing) {
       if (now - sinceMs < this.#delayMs || (this.#canRequest && requests < LEAST_REQUESTS)) return;
       this.#missing.delete(number);
-      // Packets that wait before it are delivered first.
-      if (number !== this.#next) continue;
-      this.#next = number + 1;
-      this.#isAfterLoss = true;
+      this.#waitedTo = number + 1;
     }
   }
 

@@ -94,6 +94,9 @@ const withCaption = ({ video, ...rest }: Media): Media => {
 const testVideo = (seconds: number, size: string, rate: number, gop = rate) =>
   videoOf(signalVideo(seconds, size, rate), gop);
 
+/** The larger layer of a stream of 13 s, which pauses, and continues with a keyframe as browsers do. */
+const pausedLayer = async () => (await testVideo(13, "640x360", 30)).filter(not(between(4000, 8000)));
+
 export const WHIP_PUBLISHERS: readonly WhipPublisher[] = [
   {
     what: "another source of audio whose packets are late",
@@ -161,6 +164,12 @@ export const WHIP_PUBLISHERS: readonly WhipPublisher[] = [
       ...media,
       layers: [{ source: new Source(VIDEO_TYPE), frames: await testVideo(5, "640x360", 30) }],
     }),
+  },
+  {
+    what: "layers of which the larger one stops, and returns",
+    seconds: 13,
+    offer: { rids: ["low", "high"] },
+    change: async (media) => ({ ...media, layers: [{ source: new Source(VIDEO_TYPE), frames: await pausedLayer() }] }),
   },
   { what: "a broken connection", seconds: 6, brokenAt: 3000 },
   { what: "closed captions", seconds: 5, change: withCaption, expected: { captioned: ["cc1"] } },

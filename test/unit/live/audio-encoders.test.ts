@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { getPriority } from "node:os";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { readAc3Header, readMpegAudioHeader } from "#lib/codecs";
@@ -6,6 +7,7 @@ import type { AacPacket, AudioEncoder, AudioEncoderOptions } from "#live/convert
 import { FrameEncoder } from "#live/converted-audio/frame-encoder.ts";
 import { OpusEncoder } from "#live/converted-audio/opus-encoder.ts";
 import { Random } from "#test/support/crash/random.ts";
+import { descendantsOf, until } from "#test/support/descendants.ts";
 import { atEnd } from "#test/support/folder.ts";
 import { audioOf, signalAudio } from "#test/support/live/whip-media.ts";
 import { binaries } from "#test/support/media/sources.ts";
@@ -64,6 +66,24 @@ test("AC-3 whose channels change stays in sync", async () => {
   const { packets, errors } = await encoded((options) => new FrameEncoder("ac3", options), frames);
   expect(errors).toEqual([]);
   expect(Math.abs(endOf(packets) - SECONDS * 1000)).toBeLessThan(100);
+});
+
+test("an encoder of a stream has the priority of the server: encodes that take all processors do not delay it", async () => {
+  const errors: Error[] = [];
+  const encoder = new OpusEncoder({
+    ffmpeg: binaries.ffmpeg,
+    onPacket: () => {},
+    onError: (error) => errors.push(error),
+  });
+  atEnd(() => encoder.close());
+  for (const { ms, data } of await opusFrames()) encoder.push(ms, data);
+  const pids = await until("the encoder runs", () => {
+    const found = descendantsOf(process.pid).filter(({ command }) => command.endsWith("-f adts pipe:1"));
+    return found.some(({ command }) => !command.includes("--nice")) ? found.map(({ pid }) => pid) : null;
+  });
+  expect(pids.map((pid) => getPriority(pid))).toEqual(pids.map(() => getPriority()));
+  await encoder.finish(60_000);
+  expect(errors).toEqual([]);
 });
 
 describe.each(table)("%s", (_, read, open) => {

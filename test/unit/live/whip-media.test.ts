@@ -116,6 +116,27 @@ describe("a jitter buffer", () => {
     buffer.add({ sequence: 20_000 }, 1);
     expect(drain(buffer)).toEqual([[20_000, true]]);
   });
+
+  test.each([true, false])(
+    "continues after several packets that are lost at once, requested again: %s",
+    (canRequest) => {
+      const buffer = new JitterBuffer<{ sequence: number }>({ delayMs: 100, canRequest });
+      // They are read together, as after a pause of the process.
+      for (const sequence of [10, 12, 13, 15, 18]) buffer.add({ sequence }, 0);
+      expect(drain(buffer)).toEqual([[10, false]]);
+      for (const now of [10, 80, 150, 220]) buffer.requests(now);
+      buffer.skip(300);
+      expect(drain(buffer)).toEqual([
+        [12, true],
+        [13, false],
+        [15, true],
+        [18, true],
+      ]);
+      expect(buffer.hasGap).toBe(false);
+      buffer.add({ sequence: 19 }, 310);
+      expect(drain(buffer)).toEqual([[19, false]]);
+    },
+  );
 });
 
 describe("the clock of a session", () => {
