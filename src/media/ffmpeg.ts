@@ -116,7 +116,7 @@ export function run(binary: string, options: RunOptions): Promise<Buffer> {
 
 async function start(binary: string, options: RunOptions): Promise<Buffer> {
   const { args, cwd, signal, pidDir, timeLimitMs, input, memoryBytes = defaultMemoryBytes() } = options;
-  const { reads = [], writes = [], devices = false, viaSpawnServer = false, precedence } = options;
+  const { reads = [], writes = [], devices = false, viaSpawnServer = false } = options;
   if (signal?.aborted) {
     input?.destroy();
     throw new MediaError("aborted", "The run was aborted.", true);
