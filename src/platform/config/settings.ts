@@ -345,9 +345,13 @@ export const SETTINGS = {
   oidc_client_secret: { schema: text, secret: true, about: "secret of the client; none: a public client" },
   oidc_tenant_claim: {
     schema: text,
-    about: "claim with the slug of a tenant, in which unknown people become users; default: they are refused",
+    about:
+      "claim, or path to it with dots, with the slug of a tenant, in which unknown people become users; default: they are refused",
   },
-  oidc_role_claim: { schema: text, about: "claim with the role of people who become users; default: viewer" },
+  oidc_role_claim: {
+    schema: text,
+    about: "claim, or path to it with dots, with the role of people who become users; default: viewer",
+  },
   oidc_name: { schema: text, about: "name of the provider on the sign-in page; default: the issuer's host" },
   smtp_url: {
     schema: url("smtp:", "smtps:"),
