@@ -365,6 +365,11 @@ export const SETTINGS = {
     fallback: "30",
     about: "retention of individual playback events in days; aggregates are kept",
   },
+  analytics_ip: {
+    schema: oneOf("none", "truncate"),
+    fallback: "none",
+    about: "address of viewers in analytics: none is stored, or truncate: its network, IPv4 /24 and IPv6 /48",
+  },
   audit_days: { schema: integer(1, 36_500), fallback: "400", about: "retention of the audit log in days" },
   log_level: {
     schema: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
