@@ -2,6 +2,8 @@ import { afterEach, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import type { Answer } from "#test/support/client.ts";
 import { type Behavior, CLIENT_SECRET, customProvider } from "#test/support/custom-oidc.ts";
+import { signIn, withSession } from "#test/support/sessions.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const BASE = "http://vodbox.test";
 const CALLBACK = "/api/v1/session/oidc/callback";
@@ -207,7 +209,7 @@ test.each([
   expect(await browser.me()).toMatchObject({ tenant_id: tenant.id });
 });
 
-test("claims of the userinfo endpoint count, and an address is verified by whoever gives it", async () => {
+test("claims of the userinfo endpoint count, and an address is verified by the source that gives it", async () => {
   const { app, browser, provider, tenant } = await setUp();
   const body = { tenant_id: tenant.id, email: "boss@films.example", role: "admin", password: "correct horse" };
   await app.as({ admin: app.admin }).createTenantUser(body);
@@ -256,7 +258,22 @@ test("who registered an unverified address loses the user to the person with the
   expectRefusal(await browser.signIn(), "refused");
 });
 
-test("a deleted user begins anew, and a changed role and tenant change nothing", async () => {
+test("a user with the address of another person is not signed in as, until an admin has confirmed the address", async () => {
+  const { app, browser, tenant } = await setUp({ claims: person });
+  const body = { tenant_id: tenant.id, email: "eve@films.example", role: "viewer", password: "correct horse" };
+  const { id } = (await app.as({ admin: app.admin }).createTenantUser(body)).body;
+  const eve = typedClient(withSession(app, await signIn(app, { email: body.email, password: body.password })))();
+  expect((await eve.updateMe({ email: person.email })).status).toBe(200);
+  expectRefusal(await browser.signIn(), "refused");
+  expect((await eve.updateMe({ email: person.email, name: "Eve" })).status).toBe(200);
+  expectRefusal(await browser.signIn(), "refused");
+  const confirmed = await app.as({ admin: app.admin }).updateTenantUser(id, { email: person.email });
+  expect(confirmed.status).toBe(200);
+  expectSession(await browser.signIn());
+  expect(await browser.me()).toMatchObject({ id });
+});
+
+test("a deleted user is created again, and a changed role and tenant change nothing", async () => {
   const { app, browser, provider, tenant } = await setUp({ claims: { ...person, role: "editor" } });
   await app.tenant({ slug: "other" });
   expectSession(await browser.signIn());

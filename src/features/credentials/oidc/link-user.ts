@@ -78,6 +78,8 @@ async function byEmail(tx: Db, app: App, claims: Claims): Promise<UserRow | unde
   const email = addressIn(claims.email);
   const user = email !== null && isVerified(claims) ? await withEmail(tx, email) : undefined;
   if (user === undefined) return undefined;
+  // Everyone can set an address that is another person's.
+  if (user.isEmailOwn) return refuse();
   const doubtful = and(eq(userIdentities.userId, user.id), eq(userIdentities.isVerified, false));
   const lost = await tx.delete(userIdentities).where(doubtful).returning();
   if (lost.length > 0) {
