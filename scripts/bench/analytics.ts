@@ -112,7 +112,7 @@ async function fill(data: string, events: number): Promise<void> {
               occurred_at: new Date(at + step * 10_000 - 200_000).toISOString(),
             },
           })),
-          { device: "desktop", country: "DE", referrer: "example.com" },
+          { device: "desktop", country: "DE", network: null, referrer: "example.com" },
         );
         reported += EVENTS_A_VIEW;
       }

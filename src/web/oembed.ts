@@ -8,6 +8,7 @@ import { requirePlayable } from "#features/playback/player-data.ts";
 import type { PlaybackTokens } from "#features/playback/token.ts";
 import { sharePath } from "#features/shares/schema.ts";
 import { HttpError, invalid, notFound } from "#lib/base";
+import { withoutForbidden } from "#lib/xml";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { Reply, type Route, route } from "#platform/http/route.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
@@ -62,7 +63,9 @@ export const oembedRoute = (tokens: PlaybackTokens): Route =>
         "x-content-type-options": "nosniff",
       };
       if (format === "json") return new Reply(200, fields, headers);
-      const elements = Object.entries(fields).map(([name, value]) => `<${name}>${html`${value}`.text}</${name}>`);
+      const elements = Object.entries(fields).map(
+        ([name, value]) => `<${name}>${html`${withoutForbidden(String(value))}`.text}</${name}>`,
+      );
       return new Response(
         `<?xml version="1.0" encoding="utf-8" standalone="yes"?>\n<oembed>${elements.join("")}</oembed>`,
         {

@@ -47,6 +47,8 @@ export const userIdentities = sqliteTable(
     issuer: text("issuer").notNull(),
     subject: text("subject").notNull(),
     userId: integer("user_id").notNull(),
+    /** The provider had verified the e-mail address of the user. */
+    isVerified: integer("is_verified", { mode: "boolean" }).notNull(),
     createdAt: integer("created_at").notNull(),
   },
   (table) => [primaryKey({ columns: [table.issuer, table.subject] })],

@@ -8,6 +8,8 @@ export const users = sqliteTable("users", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
   emailAddress: text("email_address").notNull(),
+  /** The user has set the address, which no one has confirmed. */
+  isEmailOwn: integer("is_email_own", { mode: "boolean" }).notNull().default(false),
   passwordHash: text("password_hash").notNull(),
   role: text("role", { enum: ROLES }).notNull().default("admin"),
   name: text("name"),

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { LRUCache } from "lru-cache";
 import { type App, forApp } from "#app.ts";
+import { truncatedAddress } from "#lib/network";
 import { trustedProxies } from "#platform/http/client-address.ts";
 import { type Device, deviceOf } from "./device.ts";
 
@@ -11,9 +12,11 @@ export type Origin = {
   country: string;
   /** Host of the page that the player is on, or that led to the server's own pages; without path and port. */
   referrer: string;
+  /** A part of the viewer's address, where the settings say that; else null. */
+  network: string | null;
 };
 
-type Request = { headers: Headers; incoming?: IncomingMessage | undefined };
+type Request = { headers: Headers; address: string; incoming?: IncomingMessage | undefined };
 
 /** Longer texts than browsers send are not read. */
 const MAX_REFERRER = 2048;
@@ -27,6 +30,7 @@ export const originOf = (app: App, request: Request): Origin => ({
   device: deviceOf(request.headers),
   country: countryOf(app, request),
   referrer: referrerOf(app, request.headers.get("referer")),
+  network: app.config.analytics_ip === "truncate" ? truncatedAddress(request.address) : null,
 });
 
 const isProxy = forApp((app) => trustedProxies(app.config.trusted_proxies));

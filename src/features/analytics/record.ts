@@ -48,6 +48,8 @@ export type Session = {
   /** Null in sessions of earlier versions, as `referrer`. */
   country: string | null;
   referrer: string | null;
+  /** Null unless the settings store it. */
+  network: string | null;
   stalled_at: number | null;
   received_at: number;
 };
@@ -130,7 +132,7 @@ async function loadSessions(tx: Db, views: readonly View[]): Promise<Map<string,
   const keys = new Map(views.map((view) => [sessionKey(view.assetId, view.session), [view.assetId, view.session]]));
   const rows = await tx.all<Session>(sql`
     SELECT tenant_id, asset_id, session, viewer, started_at, last_at, played_at, watched_ms, reached, completed, errors,
-      startup_ms, device, country, referrer, stalled_at, received_at
+      startup_ms, device, country, referrer, network, stalled_at, received_at
     FROM json_each(${JSON.stringify([...keys.values()])}) CROSS JOIN playback_sessions
       ON asset_id = value->>0 AND session = value->>1`);
   return new Map(rows.map((row) => [sessionKey(row.asset_id, row.session), row]));
@@ -237,13 +239,14 @@ async function saveSessions(tx: Db, sessions: readonly Session[]): Promise<void>
     session.viewer,
     session.country,
     session.referrer,
+    session.network,
   ]);
   await tx.run(sql`
     INSERT INTO playback_sessions (tenant_id, asset_id, session, started_at, last_at, played_at, watched_ms, reached,
       completed, errors, startup_ms, received_at, device, stalled_at, viewer, country,
-      referrer)
+      referrer, network)
     SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7, value->>8, value->>9,
-      value->>10, value->>11, value->>12, value->>13, value->>14, value->>15, value->>16
+      value->>10, value->>11, value->>12, value->>13, value->>14, value->>15, value->>16, value->>17
     FROM json_each(${JSON.stringify(rows)}) WHERE true
     ON CONFLICT (asset_id, session) DO UPDATE SET started_at = excluded.started_at, last_at = excluded.last_at,
       played_at = excluded.played_at, watched_ms = excluded.watched_ms, reached = excluded.reached,

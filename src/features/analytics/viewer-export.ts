@@ -26,6 +26,10 @@ export const ViewerExport = v.pipe(
           device: v.pipe(v.nullable(v.picklist(DEVICES)), v.description("Class of the device")),
           country: v.pipe(v.nullable(v.string()), v.description("Two letters; null: unknown")),
           referrer: v.pipe(v.nullable(v.string()), v.description("Host of the page with the player")),
+          network: v.pipe(
+            v.nullable(v.string()),
+            v.description("Network of the address, with `VODBOX_ANALYTICS_IP=truncate`; otherwise null"),
+          ),
           started_at: StartedAt,
           last_at: v.pipe(Time, v.description("Time of the last event")),
           played_at: v.pipe(v.nullable(Time), v.description("When playback began; null: never")),
@@ -64,6 +68,7 @@ const toSession = (row: ViewerSession) => ({
   device: row.device,
   country: row.country || null,
   referrer: row.referrer || null,
+  network: row.network,
   started_at: iso(row.started_at),
   last_at: iso(row.last_at),
   played_at: row.played_at === null ? null : iso(row.played_at),

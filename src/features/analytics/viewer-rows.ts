@@ -28,7 +28,7 @@ export async function isViewerStored(app: App, { tenantId, hash }: Viewer): Prom
 export const sessionsOf = (app: App, { tenantId, hash }: Viewer): AsyncGenerator<ViewerSession[]> =>
   pagesOf({ from: 0, limit: SESSIONS, keyOf: ({ id }: ViewerSession) => id }, (after) =>
     app.db.all<ViewerSession>(sql`
-      SELECT id, asset_id, session, device, country, referrer, started_at, last_at, played_at, watched_ms, reached, completed, errors, startup_ms
+      SELECT id, asset_id, session, device, country, referrer, network, started_at, last_at, played_at, watched_ms, reached, completed, errors, startup_ms
       FROM playback_sessions WHERE tenant_id = ${tenantId} AND viewer = ${hash} AND id > ${after}
       ORDER BY id LIMIT ${SESSIONS}`),
   );

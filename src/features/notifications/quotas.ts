@@ -5,7 +5,7 @@ import { pricesOf } from "../tenants/quota.ts";
 import { MINUTE_MS } from "../tenants/usage.ts";
 import { notify } from "./notify.ts";
 
-/** The highest that is reached is notified, once a month. */
+/** The highest that is reached is notified, once a month and plan. */
 const THRESHOLDS = [100, 80] as const;
 const AT_ONCE = 100;
 
@@ -42,7 +42,9 @@ type Measured = { plan: string; resource: "storage" | "minutes"; used: SQL; quot
 /** Tenants that have not been notified of what they use. After 100 % no one is notified of 80 %. */
 async function reached(app: App, { plan, resource, used, quota, month }: Measured): Promise<Reached[]> {
   const found: Reached[] = [];
-  const occurrenceOf = (percent: number) => `${resource} ${percent} ${new Date(month).toISOString().slice(0, 7)}`;
+  // Another plan of the same month has its own thresholds.
+  const occurrenceOf = (percent: number) =>
+    `${resource} ${percent} ${plan} ${new Date(month).toISOString().slice(0, 7)}`;
   for (const [index, percent] of THRESHOLDS.entries()) {
     const known = JSON.stringify(THRESHOLDS.slice(0, index + 1).map(occurrenceOf));
     const rows = await app.db.all<{ id: number }>(sql`

@@ -75,7 +75,8 @@ export const meRoutes = [
         const { user } = await me(tx, caller);
         const { email = user.emailAddress, name = user.name, language = user.language, theme = user.theme } = body;
         await requireFreeEmail(tx, email, user.id);
-        const set = { emailAddress: email, name, language, theme, updatedAt: app.clock.now() };
+        const isEmailOwn = user.isEmailOwn || email !== user.emailAddress;
+        const set = { emailAddress: email, isEmailOwn, name, language, theme, updatedAt: app.clock.now() };
         const changed = await tx.update(users).set(set).where(eq(users.id, user.id)).returning().get();
         return toMe(changed, await tenantName(tx, user));
       }),

@@ -91,6 +91,7 @@ export const userRoutes = [
         if (passwordHash !== undefined) await revokeDevices(tx, app, user.id);
         const set = {
           emailAddress: email,
+          isEmailOwn: user.isEmailOwn && body.email === undefined,
           name,
           role,
           ...(passwordHash && { passwordHash }),

@@ -1,6 +1,7 @@
 /** Writes a static DASH manifest (ISO/IEC 23009-1) over the segments of the HLS playlists; live-mpd.ts, that of a live stream. */
 
 import { spokenTag } from "#lib/base";
+import { withoutForbidden } from "#lib/xml";
 import type { SubtitleRole } from "./m3u8-subtitles.ts";
 import type { MpdEdit } from "./mpd-edits.ts";
 
@@ -222,6 +223,5 @@ function textSet({ id, address, language, label, isDefault, role: own }: MpdSubt
 export const xsDuration = (seconds: number) => `PT${Number(seconds.toFixed(3))}S`;
 
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-/** XML 1.0, 2.2 cannot represent most control characters. */
 export const attribute = (value: string) =>
-  value.replace(/\p{Cc}/gu, " ").replace(/[&<>"]/g, (character) => ENTITIES[character] ?? "");
+  withoutForbidden(value.replace(/\p{Cc}/gu, " ")).replace(/[&<>"]/g, (character) => ENTITIES[character] ?? "");

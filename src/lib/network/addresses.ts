@@ -17,6 +17,23 @@ export function networkOf(address: string): string {
 }
 
 /**
+ * An address without the part that identifies a subscriber: the /24 of an IPv4 address, the /48 of an IPv6 one. Null for a text that is
+ * no address.
+ * @example
+ * truncatedAddress("::ffff:192.0.2.7") // => "192.0.2.0/24"
+ * @example
+ * truncatedAddress("2001:db8:1:2::3") // => "2001:db8:1::/48"
+ */
+export function truncatedAddress(address: string): string | null {
+  const plain = plainAddress(address);
+  const kind = isIP(plain);
+  if (kind === 4) return `${plain.split(".").slice(0, 3).join(".")}.0/24`;
+  if (kind !== 6) return null;
+  const parts = ipaddr.IPv6.parse(plain).parts.map((part, index) => (index < 3 ? part : 0));
+  return `${new ipaddr.IPv6(parts).toString()}/48`;
+}
+
+/**
  * Without its zone; an IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2) as IPv4, so that each address has one spelling.
  * @example
  * plainAddress("::ffff:192.0.2.7") // => "192.0.2.7"

@@ -1,4 +1,4 @@
-export { networkOf, plainAddress } from "./addresses.ts";
+export { networkOf, plainAddress, truncatedAddress } from "./addresses.ts";
 export { describeConnectionError, isCertificateError } from "./connection-errors.ts";
 export { connectionFailure, literalOf, lookupOf, requireAllowed, vettedAddresses } from "./destination.ts";
 export { isInRanges, rangesOf } from "./guard.ts";

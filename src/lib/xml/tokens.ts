@@ -65,6 +65,16 @@ export function* xmlTokens(
   }
 }
 
+/** What XML 1.0 has no way to write (2.2). */
+const FORBIDDEN = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
+
+/**
+ * A text without the characters that no XML document can contain, not even escaped.
+ * @example
+ * withoutForbidden("a\u0007b") // => "ab"
+ */
+export const withoutForbidden = (text: string): string => text.replaceAll(FORBIDDEN, "");
+
 /**
  * Decodes the entities of text and attribute values. Throws XmlFault for an entity that XML 1.0 (4.6) does not
  * predefine.

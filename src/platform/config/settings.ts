@@ -345,9 +345,13 @@ export const SETTINGS = {
   oidc_client_secret: { schema: text, secret: true, about: "secret of the client; none: a public client" },
   oidc_tenant_claim: {
     schema: text,
-    about: "claim with the slug of a tenant, in which unknown people become users; default: they are refused",
+    about:
+      "claim, or path to it with dots, with the slug of a tenant, in which unknown people become users; default: they are refused",
   },
-  oidc_role_claim: { schema: text, about: "claim with the role of people who become users; default: viewer" },
+  oidc_role_claim: {
+    schema: text,
+    about: "claim, or path to it with dots, with the role of people who become users; default: viewer",
+  },
   oidc_name: { schema: text, about: "name of the provider on the sign-in page; default: the issuer's host" },
   smtp_url: {
     schema: url("smtp:", "smtps:"),
@@ -360,6 +364,11 @@ export const SETTINGS = {
     schema: integer(1, 3650),
     fallback: "30",
     about: "retention of individual playback events in days; aggregates are kept",
+  },
+  analytics_ip: {
+    schema: oneOf("none", "truncate"),
+    fallback: "none",
+    about: "address of viewers in analytics: none is stored, or truncate: its network, IPv4 /24 and IPv6 /48",
   },
   audit_days: { schema: integer(1, 36_500), fallback: "400", about: "retention of the audit log in days" },
   log_level: {

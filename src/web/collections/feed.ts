@@ -5,7 +5,7 @@ import { mediaUrl, pageUrl, publicId } from "#features/assets/urls.ts";
 import { collectionPath } from "#features/collections/schema.ts";
 import { rememberedPlayer } from "#features/tenants/queries.ts";
 import { writeXml } from "#lib/manifests";
-import type { XmlElement } from "#lib/xml";
+import { withoutForbidden, type XmlElement } from "#lib/xml";
 import type { CollectionRow } from "#storage/db/schema.ts";
 import { clock } from "../clock.ts";
 import { type Enclosure, enclosuresOf } from "./enclosures.ts";
@@ -19,9 +19,7 @@ const NAMESPACES = {
 
 type Attributes = Record<string, string | number | null | undefined>;
 
-/** What XML 1.0 has no way to write (2.2). */
-const FORBIDDEN = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
-const clean = (value: string | number) => String(value).replaceAll(FORBIDDEN, "");
+const clean = (value: string | number) => withoutForbidden(String(value));
 
 function element(
   name: string,

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
-import { beforeAll, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { startListening } from "#src/listen.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { film, HOUR } from "#test/support/views.ts";
@@ -132,4 +133,40 @@ test.each([
   ["that is too long", "x".repeat(129), 404],
 ])("a viewer %s is 404", async (_, id, status) => {
   for (const method of ["GET", "DELETE"]) expect((await app.call(method, path(id), { key })).status).toBe(status);
+});
+
+describe("the network of a viewer", () => {
+  const addresses = ["192.0.2.77", "::ffff:198.51.100.9", "2001:db8:1:2:3::4"];
+  /** The networks that are exported of a viewer with sessions from each address: by beacons, by reports and by requests for media. */
+  async function exported(settings: object): Promise<unknown[]> {
+    const own = await testApp({ trusted_proxies: ["127.0.0.0/8"], ...settings });
+    const { id: tenantId } = await own.tenant();
+    const { id } = await film(own, tenantId, 100);
+    const { log, config } = own.opened.app;
+    const server = await startListening({ ...config, host: "127.0.0.1", port: 0 }, own.opened.server as never, { log });
+    for (const [index, address] of addresses.entries()) {
+      const body = JSON.stringify({ asset_id: id, session_id: `n${index}`, viewer_id: "ann", event: "play" });
+      const headers = { "content-type": "application/json", "x-forwarded-for": address };
+      const sent = await fetch(`${server.address}/api/v1/playback_events`, { method: "POST", headers, body });
+      expect(sent.status).toBe(202);
+    }
+    server.beginClose();
+    await server.close(1000);
+    const { body } = await own.as({ admin: own.admin }).exportViewer("ann", { tenant_id: tenantId });
+    const stored = JSON.stringify(await own.opened.app.db.all(sql`SELECT * FROM playback_sessions`));
+    for (const part of [".77", "100.9", ":2:3"]) expect(stored).not.toContain(part);
+    await own.close();
+    return body.sessions.map(({ network }: { network: unknown }) => network);
+  }
+
+  test("is stored only where the settings say so", async () => {
+    expect(await exported({})).toEqual([null, null, null]);
+    expect(await exported({ analytics_ip: "none" })).toEqual([null, null, null]);
+    expect(await exported({ analytics_ip: "truncate" })).toEqual([
+      "192.0.2.0/24",
+      "198.51.100.0/24",
+      "2001:db8:1::/48",
+    ]);
+    await expect(testApp({ analytics_ip: "full" })).rejects.toThrow(/none or truncate|none, truncate/);
+  });
 });

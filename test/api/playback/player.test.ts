@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import { readXml } from "#lib/xml";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { readyAsset, uploaded } from "#test/support/flow.ts";
@@ -119,7 +120,11 @@ describe("oEmbed", () => {
     expect(body.html.match(/</g)).toHaveLength(2);
     expect((await get(body.thumbnail_url)).status).toBe(200);
 
+    // XML cannot contain every character of a title.
+    await app.as(key).updateAsset(asset.id, { video_asset: { title: `${EVIL}\u0007\uFFFE` } });
     const xml = await oembed(asset, "&format=xml");
+    expect(xml.text).not.toMatch(/[^\P{Cc}\n]|\uFFFE/u);
+    expect(readXml(xml.text).children.find(({ name }) => name === "title")?.text).toBe(EVIL);
     expect(xml.headers.get("content-type")).toContain("text/xml");
     expect(xml.text).not.toContain("<img");
     expect(xml.text).not.toContain("<script");

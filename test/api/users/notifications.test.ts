@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { afterEach, expect, test } from "vitest";
+import { DEFAULT_PRICES } from "#platform/config/prices.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { callback, contractOf, uploaded } from "#test/support/flow.ts";
@@ -151,6 +152,22 @@ test("only the newest are kept, and those of quotas are not repeated", async () 
   await use(app, tenant.id, 5_000_000_000);
   await app.runTask("notify-of-quotas");
   expect(await list()).toHaveLength(201);
+});
+
+test("another plan of the same month has its own thresholds", async () => {
+  const { plans, ...prices } = DEFAULT_PRICES;
+  const pro = { ...plans.pro, quotas: { ...plans.pro.quotas, storage_bytes: 100_000_000_000 } };
+  const { app, tenant } = await start({ prices: JSON.stringify({ ...prices, plans: { ...plans, pro } }) });
+  const { list } = await person(app, tenant.id, "admin");
+  for (const [plan, bytes] of [
+    ["free", 4_500_000_000],
+    ["pro", 90_000_000_000],
+  ] as const) {
+    await app.plan(tenant.id, plan);
+    await use(app, tenant.id, bytes);
+    for (let round = 0; round < 2; round++) await app.runTask("notify-of-quotas");
+  }
+  expect((await list()).map(({ data }: any) => data.percent)).toEqual([80, 80]);
 });
 
 test("each user chooses the kinds in the console and by mail", async () => {

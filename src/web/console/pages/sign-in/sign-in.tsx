@@ -23,11 +23,17 @@ const credentialOf = ({
   return token.trim().startsWith("svc_") ? { api_key: token.trim() } : { admin_token: token.trim() };
 };
 
+/** By `oidc_error`. */
+const REASONS: Record<string, "oidcRefused" | "oidcUnavailable"> = {
+  refused: "oidcRefused",
+  unavailable: "oidcUnavailable",
+};
+
 export function SignIn({ onDone, notice }: Props) {
   const t = useTexts(texts);
   // The callback of the OpenID provider names the reason.
   const failed = new URLSearchParams(location.search).get("oidc_error");
-  const refusal = failed === null ? null : failed === "refused" ? "oidcRefused" : "oidcFailed";
+  const refusal = failed === null ? null : (REASONS[failed] ?? "oidcFailed");
   const [needsCode, setNeedsCode] = useState(false);
   const send = async (values: Record<string, string>) => {
     try {

@@ -15,6 +15,7 @@ export const texts = dictionary(
     signInWith: "Sign in with {name}",
     oidcRefused: "Your account does not belong to a user of this server. Ask an admin for an invitation.",
     oidcFailed: "The sign-in did not succeed. Try again.",
+    oidcUnavailable: "The identity provider does not respond. Try again later, or sign in with a password.",
     forgotPassword: "Forgot password",
     resetPassword: "Set a new password",
     newPassword: "New password",
@@ -40,6 +41,8 @@ export const texts = dictionary(
     signInWith: "Mit {name} anmelden",
     oidcRefused: "Ihr Konto gehört zu keinem Benutzer dieses Servers. Bitten Sie einen Admin um eine Einladung.",
     oidcFailed: "Die Anmeldung ist nicht gelungen. Versuchen Sie es noch einmal.",
+    oidcUnavailable:
+      "Der Identitätsanbieter antwortet nicht. Versuchen Sie es später, oder melden Sie sich mit einem Passwort an.",
     forgotPassword: "Passwort vergessen",
     resetPassword: "Neues Passwort festlegen",
     newPassword: "Neues Passwort",
