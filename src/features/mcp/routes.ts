@@ -4,9 +4,12 @@ import { requireOwnOrigin } from "#platform/http/cross-site.ts";
 import type { Context, Route } from "#platform/http/route.ts";
 import { Reply, route } from "#platform/http/route.ts";
 
+/** All messages of a batch are worked on at once, and each may have a result of 100 kB. */
+const MAX_BATCH = 16;
+
 /** The protocol answers what is wrong with it. Versions before 2025-06-18 have batches. */
 const Message = v.pipe(
-  v.union([v.array(v.unknown()), v.looseObject({})]),
+  v.union([v.pipe(v.array(v.unknown()), v.maxLength(MAX_BATCH)), v.looseObject({})]),
   v.title("McpMessage"),
   v.description("A JSON-RPC message of the Model Context Protocol"),
 );

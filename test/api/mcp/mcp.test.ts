@@ -302,6 +302,7 @@ describe("strangers", () => {
       ["null", -32_600],
       ['"x"', -32_600],
       ['[{"jsonrpc":"1.0"}]', -32_600],
+      [JSON.stringify(Array.from({ length: 17 }, (_, id) => ({ jsonrpc: "2.0", method: "ping", id }))), -32_600],
     ] as const;
     for (const [body, code] of bodies) {
       const answer = await post({ "x-api-key": key }, body);
