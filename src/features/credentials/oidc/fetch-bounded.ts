@@ -1,3 +1,5 @@
+import { abortAfter } from "#lib/base";
+
 /** Metadata, keys and tokens of providers have some kilobytes. */
 const MAX_BYTES = 1 << 20;
 const TIMEOUT_MS = 10_000;
@@ -10,7 +12,7 @@ export async function fetchBounded(url: string, options: RequestInit = {}): Prom
   const response = await fetch(url, {
     redirect: "manual",
     ...options,
-    signal: options.signal ?? AbortSignal.timeout(TIMEOUT_MS),
+    signal: options.signal ?? abortAfter(TIMEOUT_MS),
   });
   if (response.body === null) return response;
   const parts: Uint8Array[] = [];
