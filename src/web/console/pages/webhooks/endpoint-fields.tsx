@@ -19,12 +19,14 @@ export function EndpointFields({ endpoint }: { endpoint?: WebhookEndpoint }) {
       <fieldset>
         <legend>{t("events")}</legend>
         <p class="fine">{t("eventsHint")}</p>
-        {namesFor(endpoint?.format ?? "svc").map((type) => (
-          <label key={type} class="check">
-            <input type="checkbox" name={type} defaultChecked={endpoint?.event_types.includes(type) ?? false} />{" "}
-            <code>{type}</code>
-          </label>
-        ))}
+        <div class="long-list">
+          {namesFor(endpoint?.format ?? "svc").map((type) => (
+            <label key={type} class="check">
+              <input type="checkbox" name={type} defaultChecked={endpoint?.event_types.includes(type) ?? false} />{" "}
+              <code>{type}</code>
+            </label>
+          ))}
+        </div>
       </fieldset>
     </>
   );

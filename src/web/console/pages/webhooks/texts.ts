@@ -6,8 +6,9 @@ export const texts = dictionary(
     noWebhooks: "No webhooks yet. Register a URL, and events are sent to it.",
     firstWebhook: "Register a URL",
     events: "Events",
-    allEvents: "all",
-    eventsHint: "None chosen: all events, also those of later versions.",
+    allEvents: "the main events",
+    eventsHint:
+      "None chosen: the main events, also those of later versions. Others are sent only when they are chosen.",
     secret: "Signing secret",
     secretShownOnce: "Copy the signing secret now. It is not shown again.",
     oldSecretUntil: "Until {time}, deliveries are signed with the old secret too.",
@@ -55,8 +56,9 @@ export const texts = dictionary(
     noWebhooks: "Noch keine Webhooks. Geben Sie eine URL an, an die Ereignisse gesendet werden.",
     firstWebhook: "Eine URL angeben",
     events: "Ereignisse",
-    allEvents: "alle",
-    eventsHint: "Ohne Auswahl: alle Ereignisse, auch die späterer Versionen.",
+    allEvents: "die wichtigsten Ereignisse",
+    eventsHint:
+      "Ohne Auswahl: die wichtigsten Ereignisse, auch die späterer Versionen. Andere werden nur gesendet, wenn sie ausgewählt sind.",
     secret: "Signaturgeheimnis",
     secretShownOnce: "Kopieren Sie das Signaturgeheimnis jetzt. Es wird nicht noch einmal angezeigt.",
     oldSecretUntil: "Bis {time} wird auch mit dem alten Geheimnis signiert.",
