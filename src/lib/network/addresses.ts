@@ -21,7 +21,6 @@ export function networkOf(address: string): string {
  * no address.
  * @example
  * truncatedAddress("::ffff:192.0.2.7") // => "192.0.2.0/24"
- * @example
  * truncatedAddress("2001:db8:1:2::3") // => "2001:db8:1::/48"
  */
 export function truncatedAddress(address: string): string | null {
