@@ -1,10 +1,10 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { getAsset } from "#features/assets/queries.ts";
-import { requireTarget, toTarget } from "#features/live/simulcast/targets.ts";
+import { findTarget, toTarget } from "#features/live/simulcast/targets.ts";
 import { staticRenditionsOf } from "#features/static-renditions/queries.ts";
 import { bytesOf } from "#features/static-renditions/sizes.ts";
-import { HttpError, iso } from "#lib/base";
+import { iso } from "#lib/base";
 import { muxNamesOfEvent } from "#platform/events/mux-names.ts";
 import { audioTracks, muxUploads, subtitles } from "#storage/db/schema.ts";
 import { findChannel } from "../live/queries.ts";
@@ -110,21 +110,12 @@ async function target(app: App, data: Event, name: string): Promise<Described> {
   const said = statusIn(name);
   const status = TARGET_STATUSES.includes(said) ? said : "idle";
   const channel = await findChannel(app.db, ADMIN, Number(data.channel_id));
-  const row = channel && (await foundOr(() => requireTarget(app.db, channel, Number(id)), null));
+  const row = channel && (await findTarget(app.db, channel, Number(id)));
   const known = channel && row ? toMuxTarget(toTarget(app, channel, row)) : { id, url: "" };
   return {
     object: { type: "simulcast-target", id },
     data: { ...known, status, live_stream_id: String(data.channel_id) },
   };
-}
-
-async function foundOr<T, Else>(find: () => Promise<T>, otherwise: Else): Promise<T | Else> {
-  try {
-    return await find();
-  } catch (error) {
-    if (error instanceof HttpError && error.status === 404) return otherwise;
-    throw error;
-  }
 }
 
 async function upload(app: App, data: Event, name: string): Promise<Described> {

@@ -9,12 +9,12 @@ import { endStream, insertStream } from "#features/live/streams/rows.ts";
 import { startFetches } from "#features/uploads/fetches.ts";
 import type { OpenedStream } from "#live/ingest/messages.ts";
 import { ALL_MUX_NAMES } from "#platform/events/mux-names.ts";
-import { type TestApp, testApp } from "#test/support/app.ts";
+import type { TestApp } from "#test/support/app.ts";
 import { readyAsset, uploaded } from "#test/support/flow.ts";
 import { atEnd } from "#test/support/folder.ts";
-import { muxClient } from "#test/support/mux/client.ts";
+import { muxReceiver } from "#test/support/mux/receiver.ts";
 import { eventFaults } from "#test/support/mux/shapes.ts";
-import { type Receiver, receiver } from "#test/support/receiver.ts";
+import type { Receiver } from "#test/support/receiver.ts";
 import { subtitled } from "#test/support/subtitles.ts";
 
 let app: TestApp;
@@ -24,10 +24,7 @@ let secret: string;
 let there: Receiver;
 
 beforeEach(async () => {
-  app = await testApp({ webhook_allow_cidrs: "127.0.0.0/8" });
-  key = await app.key((await app.tenant()).id);
-  mux = muxClient(app, key);
-  there = await receiver();
+  ({ app, key, mux, there } = await muxReceiver());
   const { body } = await app.as(key).createWebhook({ url: there.url, format: "mux" });
   secret = body.secret as string;
 });

@@ -1,9 +1,9 @@
 import type Mux from "@mux/mux-node";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "#test/support/app.ts";
+import type { TestApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { encodedNext, readyAsset, uploaded } from "#test/support/flow.ts";
-import { muxClient } from "#test/support/mux/client.ts";
+import { muxReceiver } from "#test/support/mux/receiver.ts";
 import { type Receiver, receiver } from "#test/support/receiver.ts";
 import { subtitled } from "#test/support/subtitles.ts";
 
@@ -12,10 +12,7 @@ let key: string;
 let mux: Mux;
 let there: Receiver;
 beforeEach(async () => {
-  app = await testApp({ webhook_allow_cidrs: "127.0.0.0/8" });
-  key = await app.key((await app.tenant()).id);
-  mux = muxClient(app, key);
-  there = await receiver();
+  ({ app, key, mux, there } = await muxReceiver());
 });
 const create = (fields: object) => app.as(key).createWebhook({ url: there.url, ...fields });
 

@@ -25,9 +25,12 @@ const isOf = (channel: Channel, id: number) => and(eq(targets.channelId, channel
 export const listTargets = (db: Db, channel: Channel): Promise<SimulcastTargetRow[]> =>
   db.select().from(targets).where(eq(targets.channelId, channel.id)).orderBy(asc(targets.id)).all();
 
+export const findTarget = (db: Db, channel: Channel, id: number): Promise<SimulcastTargetRow | undefined> =>
+  db.select().from(targets).where(isOf(channel, id)).get();
+
 /** Throws 404. */
 export const requireTarget = async (db: Db, channel: Channel, id: number): Promise<SimulcastTargetRow> =>
-  (await db.select().from(targets).where(isOf(channel, id)).get()) ?? notFound("target");
+  (await findTarget(db, channel, id)) ?? notFound("target");
 
 type Destination = { url: string; streamKey: string; hostname: string };
 
