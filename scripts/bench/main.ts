@@ -17,6 +17,7 @@ import { benchInstant } from "./instant.ts";
 import { benchLibrary } from "./library.ts";
 import { benchLists } from "./lists.ts";
 import { benchLive } from "./live.ts";
+import { benchLiveLoad } from "./live-load.ts";
 import { benchLiveSoak } from "./live-soak.ts";
 import { benchLiveStreams } from "./live-streams.ts";
 import { benchPages } from "./pages/main.ts";
@@ -56,6 +57,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   analytics: benchAnalytics,
   live: benchLive,
   "live-streams": benchLiveStreams,
+  "live-load": benchLiveLoad,
   "live-soak": benchLiveSoak,
   console: benchConsole,
   pages: benchPages,
@@ -91,6 +93,7 @@ const BY_NAME = [
   "library",
   "instant",
   "live-streams",
+  "live-load",
   "guard",
 ];
 

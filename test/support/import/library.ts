@@ -14,7 +14,7 @@ export const SECONDS = 2;
 export const CREATED = "2020-01-02T03:04:05.000Z";
 export const CAPTION = "WEBVTT\n\n00:00.000 --> 00:01.000\nHi\n";
 
-const id = (n: number) => `0000000${n}-1111-4222-8333-444444444444`;
+const id = (n: number) => `${String(n).padStart(8, "0")}-1111-4222-8333-444444444444`;
 const video = (n: number, title: string, file: StandInVideo["file"] = "there"): StandInVideo => ({
   id: id(n),
   title,
@@ -23,6 +23,13 @@ const video = (n: number, title: string, file: StandInVideo["file"] = "there"): 
   captions: n === 1 ? ["en", "pt-BR"] : [],
   content: Buffer.alloc(40_000 + n, `content of ${n}`),
 });
+
+/** As many videos as `count`, whose titles are long and whose content is small. */
+export const manyVideos = (count: number): StandInVideo[] =>
+  Array.from({ length: count }, (_, index) => ({
+    ...video(index + 3, `Film ${index + 1} ${"about it ".repeat(20)}`),
+    content: Buffer.alloc(64, `${index} `),
+  }));
 
 export const LIBRARY: readonly StandInVideo[] = [
   video(1, "First"),

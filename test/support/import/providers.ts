@@ -1,5 +1,5 @@
 import { png } from "../png.ts";
-import { CAPTION, CREATED, LIBRARY, PAGE, SECONDS, type StandInVideo } from "./library.ts";
+import { CAPTION, CREATED, SECONDS, type StandInVideo } from "./library.ts";
 import { type Answer, type Context, MEDIA, type Routes, type StandIn } from "./stand-in.ts";
 
 /** A provider's API by its public documentation, and how a user names it to `vodbox import`. */
@@ -13,8 +13,8 @@ export type StandInProvider = {
   hasChapters?: boolean;
 };
 
-const byId = (path: string) => LIBRARY.find(({ id }) => path.includes(id));
-const page = (number: number) => LIBRARY.slice((number - 1) * PAGE, number * PAGE);
+const pageOf = ({ videos, pageSize }: Context, number: number) =>
+  videos.slice((number - 1) * pageSize, number * pageSize);
 const CHAPTERS = [
   { title: "One", timecode: 0 },
   { title: "Two", timecode: 1 },
@@ -50,10 +50,10 @@ const mux: Routes = ({ method, path, query }, context) => {
   if (path.startsWith("/stream/")) return path.endsWith(".vtt") ? CAPTION : null;
   if (path === "/video/v1/assets") {
     const at = Number(query.get("cursor") ?? 1);
-    const data = page(at).map((video) => muxAsset(video, context, false));
-    return { data, next_cursor: at * PAGE < LIBRARY.length ? String(at + 1) : null };
+    const data = pageOf(context, at).map((video) => muxAsset(video, context, false));
+    return { data, next_cursor: at * context.pageSize < context.videos.length ? String(at + 1) : null };
   }
-  const video = byId(path);
+  const video = context.videoIn(path);
   if (!video) return null;
   if (method === "PUT" && path.endsWith("/master-access")) {
     mastered.add(video.id);
@@ -62,13 +62,13 @@ const mux: Routes = ({ method, path, query }, context) => {
   return { data: muxAsset(video, context, mastered.has(video.id)) };
 };
 
-const created = (video: StandInVideo) => new Date(Date.parse(CREATED) + LIBRARY.indexOf(video) * 1000).toISOString();
-const cloudflare: Routes = ({ method, path, query }, { cdn, linkOf }) => {
+const cloudflare: Routes = ({ method, path, query }, { cdn, linkOf, videos, pageSize, videoIn }) => {
+  const createdAt = (index: number) => new Date(Date.parse(CREATED) + index * 1000).toISOString();
   const base = "/client/v4/accounts/acc/stream";
   const wrap = (result: unknown): Answer => ({ success: true, errors: [], messages: [], result });
   const show = (video: StandInVideo) => ({
     uid: video.id,
-    created: created(video),
+    created: createdAt(videos.indexOf(video)),
     duration: SECONDS,
     size: video.content.length,
     meta: { name: video.title, course: "7" },
@@ -79,13 +79,10 @@ const cloudflare: Routes = ({ method, path, query }, { cdn, linkOf }) => {
   });
   if (path === base) {
     const start = query.get("start") ?? "";
-    return wrap(
-      LIBRARY.filter((video) => created(video) >= start)
-        .slice(0, PAGE)
-        .map(show),
-    );
+    const first = videos.findIndex((_, index) => createdAt(index) >= start);
+    return wrap(first < 0 ? [] : videos.slice(first, first + pageSize).map(show));
   }
-  const video = byId(path);
+  const video = videoIn(path);
   if (!video) return null;
   if (path.endsWith("/downloads")) {
     const isReady = method === "GET";
@@ -98,7 +95,7 @@ const cloudflare: Routes = ({ method, path, query }, { cdn, linkOf }) => {
   return wrap(show(video));
 };
 
-const bunny: Routes = ({ path, page: number }) => {
+const bunny: Routes = ({ path, page }, context) => {
   const show = (video: StandInVideo) => ({
     videoLibraryId: 5,
     guid: video.id,
@@ -112,13 +109,16 @@ const bunny: Routes = ({ path, page: number }) => {
     captions: video.captions.map((srclang) => ({ srclang, label: srclang })),
     chapters: CHAPTERS.map(({ title, timecode }) => ({ title, start: timecode, end: timecode + 1 })),
   });
-  if (path === "/library/5/videos")
-    return { totalItems: LIBRARY.length, currentPage: number, itemsPerPage: PAGE, items: page(number).map(show) };
-  const video = byId(path);
+  if (path === "/library/5/videos") {
+    const { pageSize, videos } = context;
+    const items = pageOf(context, page).map(show);
+    return { totalItems: videos.length, currentPage: page, itemsPerPage: pageSize, items };
+  }
+  const video = context.videoIn(path);
   return video ? show(video) : null;
 };
 
-const peertube: Routes = ({ path, query, body }, { cdn, linkOf }) => {
+const peertube: Routes = ({ path, query, body }, { cdn, linkOf, videos, pageSize, videoIn }) => {
   if (path === "/api/v1/oauth-clients/local") return { client_id: "abc", client_secret: "def" };
   if (path === "/api/v1/users/token") {
     const form = new URLSearchParams(body);
@@ -126,9 +126,9 @@ const peertube: Routes = ({ path, query, body }, { cdn, linkOf }) => {
     return isRight ? { access_token: "tok", token_type: "Bearer", expires_in: 14_399, refresh_token: "r" } : undefined;
   }
   const show = (video: StandInVideo) => ({
-    id: LIBRARY.indexOf(video) + 1,
+    id: videos.indexOf(video) + 1,
     uuid: video.id,
-    shortUUID: `s${LIBRARY.indexOf(video)}`,
+    shortUUID: `s${videos.indexOf(video)}`,
     name: video.title,
     duration: SECONDS,
     createdAt: CREATED,
@@ -139,9 +139,9 @@ const peertube: Routes = ({ path, query, body }, { cdn, linkOf }) => {
   });
   if (path === "/api/v1/users/me/videos") {
     const start = Number(query.get("start"));
-    return { total: LIBRARY.length, data: LIBRARY.slice(start, start + PAGE).map(show) };
+    return { total: videos.length, data: videos.slice(start, start + pageSize).map(show) };
   }
-  const video = byId(path);
+  const video = videoIn(path);
   if (!video || path.endsWith("/source")) return null;
   if (path.endsWith("/captions"))
     return {
@@ -163,7 +163,8 @@ const peertube: Routes = ({ path, query, body }, { cdn, linkOf }) => {
   };
 };
 
-const vimeo: Routes = ({ path, page: number, query }, { cdn, linkOf }) => {
+const vimeo: Routes = ({ path, page, query }, context) => {
+  const { cdn, linkOf, videos, pageSize, videoIn } = context;
   const show = (video: StandInVideo) => ({
     uri: `/videos/${video.id}`,
     name: video.title,
@@ -178,10 +179,10 @@ const vimeo: Routes = ({ path, page: number, query }, { cdn, linkOf }) => {
     ],
   });
   if (path === "/me/videos") {
-    const next = number * PAGE < LIBRARY.length ? `/me/videos?page=${number + 1}&fields=${query.get("fields")}` : null;
-    return { total: LIBRARY.length, page: number, per_page: PAGE, paging: { next }, data: page(number).map(show) };
+    const next = page * pageSize < videos.length ? `/me/videos?page=${page + 1}&fields=${query.get("fields")}` : null;
+    return { total: videos.length, page, per_page: pageSize, paging: { next }, data: pageOf(context, page).map(show) };
   }
-  const video = byId(path);
+  const video = videoIn(path);
   if (!video) return null;
   if (path.endsWith("/texttracks"))
     return { data: video.captions.map((language) => ({ language, name: language, link: `${cdn}/${language}.vtt` })) };
@@ -191,23 +192,25 @@ const vimeo: Routes = ({ path, page: number, query }, { cdn, linkOf }) => {
 
 const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 /** Objects: a video, and its captions next to it. */
-const OBJECTS = LIBRARY.flatMap((video) => [
-  { key: `lib/${video.id}.mp4`, bytes: video.content.length },
-  ...video.captions.map((language) => ({ key: `lib/${video.id}.${language}.vtt`, bytes: CAPTION.length })),
-]).sort((a, b) => (a.key < b.key ? -1 : 1));
-const s3: Routes = ({ path, query }) => {
+const objectsOf = (videos: readonly StandInVideo[]) =>
+  videos.flatMap((video) => [
+    { key: `lib/${video.id}.mp4`, bytes: video.content.length },
+    ...video.captions.map((language) => ({ key: `lib/${video.id}.${language}.vtt`, bytes: CAPTION.length })),
+  ]);
+const s3: Routes = ({ path, query }, { videos, pageSize }) => {
   if (path.startsWith("/bucket/lib/")) return MEDIA;
   if (path !== "/bucket/" || query.get("list-type") !== "2") return null;
   const at = Number(query.get("continuation-token") ?? 0);
-  const rest = OBJECTS.filter(({ key }) => key.startsWith(query.get("prefix") ?? ""));
+  const objects = objectsOf(videos).sort((a, b) => (a.key < b.key ? -1 : 1));
+  const rest = objects.filter(({ key }) => key.startsWith(query.get("prefix") ?? ""));
   const shown = rest
-    .slice(at, at + PAGE)
+    .slice(at, at + pageSize)
     .map(
       ({ key, bytes }) =>
         `<Contents><Key>${escaped(key)}</Key><LastModified>${CREATED}</LastModified><Size>${bytes}</Size></Contents>`,
     );
-  const isTruncated = at + PAGE < rest.length;
-  const next = isTruncated ? `<NextContinuationToken>${at + PAGE}</NextContinuationToken>` : "";
+  const isTruncated = at + pageSize < rest.length;
+  const next = isTruncated ? `<NextContinuationToken>${at + pageSize}</NextContinuationToken>` : "";
   return `<?xml version="1.0"?><ListBucketResult><IsTruncated>${isTruncated}</IsTruncated>${next}${shown.join("")}</ListBucketResult>`;
 };
 

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { atEnd } from "../folder.ts";
-import { CAPTION, LIBRARY, type StandInVideo } from "./library.ts";
+import { CAPTION, LIBRARY, PAGE, type StandInVideo } from "./library.ts";
 
 export type Asked = { method: string; path: string; query: URLSearchParams; body: string; page: number };
 /** What a provider's API answers: JSON; a text, as it is; null for 404; undefined for 401; MEDIA for a file as of the other origin. */
@@ -15,6 +15,10 @@ export type Context = {
   cdn: string;
   /** A URL of a file, which differs each time. */
   linkOf(video: StandInVideo): string;
+  videos: readonly StandInVideo[];
+  pageSize: number;
+  /** The video whose id is in a path. */
+  videoIn(path: string): StandInVideo | undefined;
 };
 export type Routes = (asked: Asked, context: Context) => Answer;
 
@@ -39,20 +43,23 @@ const listen = async (handle: (request: IncomingMessage, response: ServerRespons
 };
 
 /**
- * A stand-in for a provider, on loopback: an API by its public documentation, with the library of the tests, and media on
- * another origin. `isAllowed` checks the credentials.
+ * A stand-in for a provider, on loopback: an API by its public documentation, by default with the library of the tests, and
+ * media on another origin. `isAllowed` checks the credentials.
  */
 export async function startStandIn(
   routes: Routes,
   isAllowed: (headers: IncomingMessage["headers"]) => boolean = () => true,
+  { videos = LIBRARY, pageSize = PAGE }: Partial<Pick<Context, "videos" | "pageSize">> = {},
 ): Promise<StandIn> {
+  const byId = new Map(videos.map((video) => [video.id, video]));
+  const videoIn = (path: string) => byId.get(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/.exec(path)?.[0] ?? "");
   const links = new Map<string, number>();
   let held: (() => void) | null = null;
   const seen: StandIn["seen"] = [];
   const sendMedia = (request: IncomingMessage, response: ServerResponse) => {
     const url = new URL(request.url ?? "/", "http://x");
     seen.push({ path: url.pathname, headers: request.headers });
-    const video = LIBRARY.find(({ id }) => url.pathname.includes(id));
+    const video = videoIn(url.pathname);
     if (/\.vtt$/.test(url.pathname)) return void response.end(CAPTION);
     if (!video || video.file === "missing" || /\.(jpg|png)$/.test(url.pathname))
       return void response.writeHead(404).end();
@@ -79,6 +86,9 @@ export async function startStandIn(
   const context: Context = {
     api: "",
     cdn,
+    videos,
+    pageSize,
+    videoIn,
     linkOf(video) {
       links.set(video.id, (links.get(video.id) ?? 0) + 1);
       return `${cdn}/files/${video.id}?n=${links.get(video.id)}`;
