@@ -24,7 +24,7 @@ const video = (n: number, title: string, file: StandInVideo["file"] = "there"): 
   content: Buffer.alloc(40_000 + n, `content of ${n}`),
 });
 
-/** As many videos as `count`, whose titles are long and whose content is small. */
+/** As many videos as `count`, with long titles and small content. */
 export const manyVideos = (count: number): StandInVideo[] =>
   Array.from({ length: count }, (_, index) => ({
     ...video(index + 3, `Film ${index + 1} ${"about it ".repeat(20)}`),
