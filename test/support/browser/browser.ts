@@ -76,8 +76,11 @@ export async function visit(browser: Browser, address: string, options?: Browser
   const requests: URL[] = [];
   page.on("console", (message) => {
     // Chromium also reports the status of the page itself as an error; tests check `status` instead.
-    const isOwnStatus = message.location().url === address && message.text().startsWith("Failed to load resource");
-    if (message.type() === "error" && !isOwnStatus) faults.push(`console: ${message.text()}`);
+    const { url } = message.location();
+    const isStatus = message.text().startsWith("Failed to load resource");
+    const isOwnStatus = isStatus && url === address;
+    if (message.type() === "error" && !isOwnStatus)
+      faults.push(`console: ${message.text()}${isStatus ? ` ${url}` : ""}`);
   });
   page.on("pageerror", (error) => faults.push(`exception: ${error.message}`));
   page.on("requestfailed", (request) => {

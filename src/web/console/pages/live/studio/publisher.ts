@@ -8,6 +8,8 @@ const GATHERING_MS = 1500;
 const AGAIN_MS = 3500;
 /** A connection without packets for so long is not expected to return by itself. */
 const LOST_MS = 5000;
+/** How long the request that ends a stream may take before the connection is closed anyway. */
+const END_MS = 2000;
 const MAX_VIDEO_BITRATE = 4_500_000;
 const MAX_AUDIO_BITRATE = 128_000;
 
@@ -101,9 +103,11 @@ export class Publisher {
   }
 }
 
+/** The connection is closed after the request: a closed one ends the session as well, and the request would be a 404. */
 function end({ peer, session }: Connection): void {
-  void fetch(session, { method: "DELETE", keepalive: true }).catch(() => {});
-  peer.close();
+  const close = () => peer.close();
+  void fetch(session, { method: "DELETE", keepalive: true }).then(close, close);
+  setTimeout(close, END_MS);
 }
 
 async function negotiate({ id, channel }: LiveChannel, stream: MediaStream): Promise<Connection> {
