@@ -156,26 +156,26 @@ test("a replica that is away for too long begins a new generation, and the log s
   setAway(true);
   const awaySince = performance.now();
   const text = "x".repeat(3000);
-  for (let count = 0; count < 3000; count++) {
+  for (let count = 0; count < 6000; count++) {
     await note(`${count} ${text}`);
   }
   const awaySeconds = (performance.now() - awaySince) / 1000;
-  await until("the error is reported", async () => /switched it off/.test(replicator.status().error ?? ""));
+  expect(replicator.status()).toMatchObject({ error: expect.stringContaining("switched it off") });
   expect(replicator.status().lag_seconds).toBeGreaterThan(awaySeconds / 2);
-  // 9 MB were written, several times as much with the pages around them.
-  expect(statSync(`${file}-wal`).size).toBeLessThan(4 * maxLogBytes);
+  // 18 MB were written, several times as much with the pages around them, some of it between two looks at the log.
+  expect(statSync(`${file}-wal`).size).toBeLessThan(8 * maxLogBytes);
   setAway(false);
   await caughtUp();
   expect(await listGenerations(store)).toHaveLength(2);
   const whole = await restored();
-  expect([whole.notes.length, whole.remarks]).toEqual([3001, []]);
+  expect([whole.notes.length, whole.remarks]).toEqual([6001, []]);
   const early = await restored(before);
   expect(early.notes).toEqual(["before"]);
   // Between the two there is nothing, and the result says so.
   expect(early.remarks).toEqual([expect.stringContaining("nothing that can be restored between")]);
   const [, second] = await listGenerations(store);
   const between = await restored((second?.at as number) - 1);
-  expect(between.notes.length).toBeLessThan(3001);
+  expect(between.notes.length).toBeLessThan(6001);
   expect(between.remarks).toEqual([expect.stringContaining("nothing that can be restored between")]);
 });
 
