@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -6,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import type { Browser } from "playwright-core";
 import { startBrowser } from "#test/support/browser/browser.ts";
 import { insertAssets } from "#test/support/many-assets.ts";
-import { ADMIN, type Running, startVodbox, tenantWithKey, workFolder } from "./processes.ts";
+import { ADMIN, type Running, secondsOf, startVodbox, tenantWithKey, workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";
 
 const ROUNDS = 7;
@@ -134,15 +133,9 @@ function openStream(base: string, cookie: string) {
   return { opened, close: () => void sent.destroy() };
 }
 
-/** Clock ticks of user and system time are in fields 14 and 15 of /proc/PID/stat, 100 a second (proc(5)). */
-function cpuSeconds(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) / 100;
-}
-
 async function cpuShare(pid: number): Promise<number> {
-  const before = cpuSeconds(pid);
+  const before = secondsOf(pid);
   const started = performance.now();
   await sleep(OBSERVED_SECONDS * 1000);
-  return (cpuSeconds(pid) - before) / ((performance.now() - started) / 1000);
+  return (secondsOf(pid) - before) / ((performance.now() - started) / 1000);
 }

@@ -1,12 +1,11 @@
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { descendantsOf } from "#test/support/descendants.ts";
 import { WhipClient } from "#test/support/live/whip-client.ts";
 import { audioOf, signalAudio, videoOf } from "#test/support/live/whip-media.ts";
 import { ffmpeg } from "#test/support/media/sources.ts";
-import { call, memoryOf, type Running, startVodbox, tenantWithKey, workFolder } from "./processes.ts";
+import { call, memoryOf, type Running, secondsOf, startVodbox, tenantWithKey, workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";
 
 /** Publishers are independent of vodbox: the ffmpeg of the system. */
@@ -15,12 +14,14 @@ const COUNTS = (process.env.VODBOX_BENCH_STREAMS ?? "1,5,10,20,30").split(",").m
 /** Seconds that each number of streams is measured. */
 const SECONDS = Number(process.env.VODBOX_BENCH_SECONDS ?? 30);
 const SETTLE_SECONDS = 8;
-const TICKS_PER_SECOND = 100;
 const MEBIBYTE = 2 ** 20;
 /** Seconds of the source, which RTMP and SRT repeat; WHIP sends it once. */
 const SOURCE_SECONDS = SECONDS + SETTLE_SECONDS + 10;
 
-type Protocol = "rtmp" | "srt" | "whip";
+const PORTS = { VODBOX_RTMP_PORT: "0", VODBOX_SRT_PORT: "0", VODBOX_WHIP_PORT: "0" };
+/** Percent of a core for each stream, without the encoder of its audio: the goals of RTMP, which SRT has too, and of WHIP. */
+const GOALS = { rtmp: 3, srt: 3, whip: 6 };
+type Protocol = keyof typeof GOALS;
 type Channel = { id: number; stream_key: string; ingest: { rtmp_url: string; srt_url: string; whip_url: string } };
 type Source = { file: string; video: Awaited<ReturnType<typeof videoOf>>; audio: Awaited<ReturnType<typeof audioOf>> };
 
@@ -53,13 +54,6 @@ function publish(protocol: Protocol, { stream_key, ingest }: Channel, channel: s
   return () => void child.kill("SIGKILL");
 }
 
-/** Processor seconds so far of a process, user and system (proc(5)). */
-function secondsOf(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
-}
-
 /** The processes of a server by what they do, without those that end soon. */
 function processesOf({ child }: Running): { server: number[]; ingest: number[]; audio: number[] } {
   const pid = child.pid as number;
@@ -69,35 +63,27 @@ function processesOf({ child }: Running): { server: number[]; ingest: number[]; 
   return { server: [pid], ingest, audio };
 }
 
-async function measure(protocol: Protocol, count: number, source: Source): Promise<Result[]> {
+async function measure(protocol: Protocol, count: number, source: Source): Promise<Result> {
   const work = workFolder();
   const server = await startVodbox(join(work.path, "data"), {
-    env: {
-      ...{ VODBOX_RTMP_PORT: "0", VODBOX_SRT_PORT: "0", VODBOX_WHIP_PORT: "0" },
-      VODBOX_RTMP_CONNECTIONS_PER_ADDRESS: "100",
-    },
+    env: { ...PORTS, VODBOX_RTMP_CONNECTIONS_PER_ADDRESS: "100" },
   });
   const { key } = await tenantWithKey(server.base);
-  const header = { "x-api-key": key };
+  const api = <T>(method: string, path: string, body?: object) =>
+    call<T>(server.base, method, `/api/v1/live/channels${path}`, body, { "x-api-key": key });
   const stops: (() => void)[] = [];
   const channels: Channel[] = [];
   try {
     for (let index = 0; index < count; index++) {
       const channel = `load-${index}`;
-      const created = await call<Channel>(server.base, "POST", "/api/v1/live/channels", { channel }, header);
+      const created = await api<Channel>("POST", "", { channel });
       channels.push(created);
       stops.push(publish(protocol, created, channel, source));
       await sleep(100);
     }
     await sleep(SETTLE_SECONDS * 1000);
     for (const { id } of channels) {
-      const { status } = await call<{ status: string }>(
-        server.base,
-        "GET",
-        `/api/v1/live/channels/${id}`,
-        undefined,
-        header,
-      );
+      const { status } = await api<{ status: string }>("GET", `/${id}`);
       if (status !== "live") throw new Error(`A ${protocol} stream of ${count} is ${status}.`);
     }
     const pids = processesOf(server);
@@ -112,8 +98,7 @@ async function measure(protocol: Protocol, count: number, source: Source): Promi
     const parts = `server ${own.toFixed(2)}, ingest ${ingest.toFixed(2)}, audio ${audio.toFixed(2)}; ${memory.join(" and ")} MiB`;
     process.stderr.write(`live-load: ${protocol}, ${count}: ${parts}\n`);
     const about = { reference: "fixed limit", unit: "% of a core for each stream", bar: { atMost: 1 }, note: parts };
-    const limit = protocol === "whip" ? 6 : 3;
-    return [compare(`${count} streams over ${protocol}`, { ours: [own + ingest], theirs: [limit] }, about)];
+    return compare(`${count} streams over ${protocol}`, { ours: [own + ingest], theirs: [GOALS[protocol]] }, about);
   } finally {
     for (const stop of stops) stop();
     await server.stop();
@@ -123,7 +108,6 @@ async function measure(protocol: Protocol, count: number, source: Source): Promi
 
 /**
  * Processor time and memory of 1 to 30 recorded streams of 1080p30 without viewers (`VODBOX_BENCH_STREAMS`), each a fresh server.
- * The limit of a WHIP stream is without the encoder of its audio, which is a process of its own.
  */
 export async function benchLiveLoad(): Promise<Result[]> {
   const work = workFolder();
@@ -131,7 +115,7 @@ export async function benchLiveLoad(): Promise<Result[]> {
   try {
     const source = await sourceIn(work.path);
     for (const protocol of (process.env.VODBOX_BENCH_PROTOCOLS ?? "rtmp,srt,whip").split(",") as Protocol[])
-      for (const count of COUNTS) results.push(...(await measure(protocol, count, source)));
+      for (const count of COUNTS) results.push(await measure(protocol, count, source));
     return results;
   } finally {
     work.remove();

@@ -127,12 +127,17 @@ export function memoryOf(pid: number, field: "VmRSS" | "VmHWM" | "RssAnon" | "Rs
   return Number(line?.[1]) * 1024;
 }
 
-/** Ticks of /proc/self/stat. */
+/** Clock ticks of /proc/PID/stat. */
 const TICKS_PER_SECOND = 100;
 
-/** Processor seconds of the child processes that have ended (proc(5): cutime and cstime). */
-export function childSeconds(): number {
-  const stat = readFileSync("/proc/self/stat", "utf8");
+/** Processor seconds so far, user and system: of the process, and of its children that have ended (proc(5), fields 14 to 17). */
+function processorSeconds(pid: number | "self"): { own: number; children: number } {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // The name of the program may contain spaces and parentheses.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[13]) + Number(fields[14])) / TICKS_PER_SECOND;
+  const [user, system, childUser, childSystem] = fields.slice(11, 15).map((ticks) => Number(ticks) / TICKS_PER_SECOND);
+  return { own: Number(user) + Number(system), children: Number(childUser) + Number(childSystem) };
 }
+
+export const secondsOf = (pid: number): number => processorSeconds(pid).own;
+export const childSeconds = (): number => processorSeconds("self").children;

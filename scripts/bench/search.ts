@@ -1,9 +1,9 @@
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { captionSections } from "#lib/search";
 import { Random } from "#test/support/crash/random.ts";
-import { call, startVodbox, tenantWithKey, workFolder } from "./processes.ts";
+import { call, secondsOf, startVodbox, tenantWithKey, workFolder } from "./processes.ts";
 import { compare, p99, type Result } from "./result.ts";
 
 const HOURS = Number(process.env.VODBOX_BENCH_HOURS ?? 10_000);
@@ -78,12 +78,12 @@ export async function benchSearch(): Promise<Result[]> {
       const samples: number[] = [];
       for (let n = 0; n < REQUESTS / Object.keys(queries).length; n++) {
         const from = performance.now();
-        const used = processorMs(pid);
+        const used = secondsOf(pid);
         await call(server.base, "GET", `/api/v1/search?q=${encodeURIComponent(make())}`, undefined, {
           "x-api-key": key,
         });
         samples.push(performance.now() - from);
-        if (all.length > 0) processor.push(processorMs(pid) - used);
+        if (all.length > 0) processor.push((secondsOf(pid) - used) * 1000);
       }
       // The first of all finds nothing in the caches.
       all.push(...samples.slice(all.length === 0 ? 5 : 0));
@@ -110,16 +110,6 @@ export async function benchSearch(): Promise<Result[]> {
     await server.stop();
     work.remove();
   }
-}
-
-/** Ticks of the kernel are 10 ms. */
-const TICK_MS = 10;
-/** Processor time of a process so far: user and system, fields 14 and 15 of proc_pid_stat(5). */
-function processorMs(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
-    .replace(/^.*\) /s, "")
-    .split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
 }
 
 /** One asset for each hour, indexed as the server does, and merged. Resolves with the bytes of the captions. */

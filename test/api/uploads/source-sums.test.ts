@@ -103,7 +103,7 @@ test("a server that was killed after the job was complete computes it after its 
   expect(done.status).toBe(200);
   server.child.kill("SIGKILL");
   await server.ended;
-  // Ten minutes later, in case it was killed while it read the source: that belongs to it for five.
+  // Ten minutes later: a source that the killed server was reading belongs to it for five.
   const again = await startServer(dataDir, { env: steppedClock(600_000).env });
   await until("the checksum is there", async () => {
     const { body } = await again.as(tenant).getAsset(made.asset.id);

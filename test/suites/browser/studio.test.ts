@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { sharedBrowser } from "#test/support/browser/browser.ts";
 import { until } from "#test/support/descendants.ts";
@@ -64,8 +65,12 @@ test("a person goes live from the browser, makes a clip, and finds the recording
   await watching.getByRole("link", { name: "The clip is ready: Evening show" }).waitFor();
   await watching.close();
 
+  // Real time: the request that ends the stream takes so long, and the stream is there until it arrives.
+  await page.route(/\/whip\//, (route) => sleep(500).then(() => route.continue()));
+  const ending = page.waitForResponse(/\/whip\//);
   await button(page, "End stream").click();
   await page.getByText("Not sending").waitFor();
+  expect((await ending).status()).toBe(200);
   await until("the channel is idle", async () => ((await shown()).status === "idle" ? true : null));
   expect((await shown()).started_at).toBe(null);
   await link(page, "Channel").click();

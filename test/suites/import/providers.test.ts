@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { parse } from "csv-parse/sync";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { emptyFolder, newFolder, removeFolder } from "#test/support/folder.ts";
+import { importCommand } from "#test/support/import/command.ts";
 import { CREATED, LIBRARY } from "#test/support/import/library.ts";
 import { PROVIDERS, SECRET, type StandInProvider } from "#test/support/import/providers.ts";
-import { startStandIn } from "#test/support/import/stand-in.ts";
 import { type RunningServer, run, startServer, vodbox } from "#test/support/process.ts";
 
 let server: RunningServer;
@@ -20,24 +20,24 @@ beforeAll(async () => {
 afterAll(() => removeFolder(folder));
 
 /** A new tenant with a key, and how `vodbox import` is called for a provider. */
-async function scene({ name, routes, isAllowed, env: variables, args }: StandInProvider) {
+async function scene(provider: StandInProvider) {
+  const { name } = provider;
   const { admin } = server;
   const tenant = await server.as({ admin }).createTenant({ name, slug: name });
   const scopes = ["assets:read", "assets:write", "playback:read"];
   const issued = await server.as({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes });
   const key = issued.body.token as string;
-  const standIn = await startStandIn(routes, isAllowed);
+  const command = await importCommand(provider);
   const cwd = emptyFolder();
   const env = {
     VODBOX_SERVER: server.base,
     VODBOX_KEY: key,
     VODBOX_CACHE_DIR: join(cwd, "..", `${name}-cache`),
-    VODBOX_IMPORT_API_URL: standIn.api,
-    ...variables(standIn),
+    ...command.env,
   };
-  const call = [...["import", name], ...args, "--no-wait"];
+  const call = [...command.args, "--no-wait"];
   const assets = async () => (await server.as(key).listAssets({ sort: "oldest" })).body;
-  return { standIn, cwd, env, call, assets, key };
+  return { standIn: command.standIn, cwd, env, call, assets, key };
 }
 
 describe.each(PROVIDERS)("import from $name", (provider) => {

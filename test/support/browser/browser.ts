@@ -77,10 +77,10 @@ export async function visit(browser: Browser, address: string, options?: Browser
   page.on("console", (message) => {
     // Chromium also reports the status of the page itself as an error; tests check `status` instead.
     const { url } = message.location();
-    const isStatus = message.text().startsWith("Failed to load resource");
-    const isOwnStatus = isStatus && url === address;
+    const isFailedLoad = message.text().startsWith("Failed to load resource");
+    const isOwnStatus = isFailedLoad && url === address;
     if (message.type() === "error" && !isOwnStatus)
-      faults.push(`console: ${message.text()}${isStatus ? ` ${url}` : ""}`);
+      faults.push(`console: ${message.text()}${isFailedLoad ? ` ${url}` : ""}`);
   });
   page.on("pageerror", (error) => faults.push(`exception: ${error.message}`));
   page.on("requestfailed", (request) => {

@@ -8,15 +8,15 @@ export type Asked = { method: string; path: string; query: URLSearchParams; body
 /** What a provider's API answers: JSON; a text, as it is; null for 404; undefined for 401; MEDIA for a file as of the other origin. */
 export const MEDIA = Symbol("media");
 export type Answer = Buffer | object | string | null | undefined | typeof MEDIA;
-export type Context = {
+/** `pageSize`: how many videos a page of the list has. */
+export type Library = { videos: readonly StandInVideo[]; pageSize: number };
+export type Context = Library & {
   /** URL of the API. */
   api: string;
   /** URL of media, on another origin. */
   cdn: string;
   /** A URL of a file, which differs each time. */
   linkOf(video: StandInVideo): string;
-  videos: readonly StandInVideo[];
-  pageSize: number;
   /** The video whose id is in a path. */
   videoIn(path: string): StandInVideo | undefined;
 };
@@ -49,7 +49,7 @@ const listen = async (handle: (request: IncomingMessage, response: ServerRespons
 export async function startStandIn(
   routes: Routes,
   isAllowed: (headers: IncomingMessage["headers"]) => boolean = () => true,
-  { videos = LIBRARY, pageSize = PAGE }: Partial<Pick<Context, "videos" | "pageSize">> = {},
+  { videos, pageSize }: Library = { videos: LIBRARY, pageSize: PAGE },
 ): Promise<StandIn> {
   const byId = new Map(videos.map((video) => [video.id, video]));
   const videoIn = (path: string) => byId.get(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/.exec(path)?.[0] ?? "");

@@ -167,6 +167,7 @@ export class WhipClient {
   /** Resolves when its TCP connection has ended. */
   readonly ended: Promise<void>;
   #isClosed = false;
+  #checks: NodeJS.Timeout | undefined;
   #srtp: SrtpSession | null = null;
   #srtcp: SrtcpSession | null = null;
 
@@ -288,6 +289,7 @@ export class WhipClient {
   abandon(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    clearInterval(this.#checks);
     this.#destroy();
   }
 
@@ -327,8 +329,7 @@ export class WhipClient {
       else if (first >= 20 && first < 64) transport.onData(packet, ["127.0.0.1", 0]);
       else if (first >= 128) this.#feedback(packet);
     });
-    const checks = setInterval(() => this.#send(check()), 300);
-    atEnd(() => clearInterval(checks));
+    this.#checks = setInterval(() => this.#send(check()), 300);
     this.#send(check());
     await checked.promise;
     const dtls = new DtlsClient({

@@ -106,6 +106,8 @@ export class Publisher {
 /** The connection is closed after the request: a closed one ends the session as well, and the request would be a 404. */
 function end({ peer, session }: Connection): void {
   const close = () => peer.close();
+  // What is recorded ends at once.
+  for (const sender of peer.getSenders()) void sender.replaceTrack(null).catch(() => {});
   void fetch(session, { method: "DELETE", keepalive: true }).then(close, close);
   setTimeout(close, END_MS);
 }
