@@ -2,12 +2,13 @@ import * as v from "valibot";
 import type { VrTags } from "#lib/codecs";
 import type { Warning } from "#model/warnings.ts";
 import { Clip, type ClipResult } from "./clip.ts";
+import * as sent from "./contract.ts";
 import { Join } from "./join.ts";
 import type { ClosedCaptions } from "./source-texts.ts";
 import { type PartSpeech, type PartTimes, type SpeechResult, SpeechWork } from "./speech.ts";
 import { Task } from "./task.ts";
+import type * as accepted from "./worker.ts";
 import type { STAGES } from "./worker.ts";
-import * as server from "./worker.ts";
 
 /**
  * The worker API as a worker uses it. The server may have another version: unknown fields of its responses are ignored,
@@ -20,7 +21,7 @@ function optional<E extends v.ObjectEntries, N extends keyof E & string>(entries
   return Object.fromEntries(loose) as { [Name in N]: v.NullishSchema<E[Name], undefined> };
 }
 
-const { job, source, outputs, artifacts, callbacks, ...contract } = server.WorkerContract.entries;
+const { job, source, outputs, artifacts, callbacks, ...contract } = sent.WorkerContract.entries;
 
 export const WorkerContract = v.object({
   schema_version: contract.schema_version,
@@ -58,13 +59,13 @@ export const WorkerContract = v.object({
 export type WorkerContract = v.InferOutput<typeof WorkerContract>;
 
 export const HeartbeatAnswer = v.object({
-  ...server.HeartbeatAnswer.entries,
+  ...sent.HeartbeatAnswer.entries,
   lease_expires_at: v.nullish(v.string()),
-  cancel_requested: v.optional(server.HeartbeatAnswer.entries.cancel_requested, false),
+  cancel_requested: v.optional(sent.HeartbeatAnswer.entries.cancel_requested, false),
 });
 export type HeartbeatAnswer = v.InferOutput<typeof HeartbeatAnswer>;
 
-const { entries: signed } = server.SignedArtifacts.item;
+const { entries: signed } = sent.SignedArtifacts.item;
 export const SignedArtifacts = v.array(
   v.object({ ...signed, method: v.optional(signed.method, "PUT"), headers: v.optional(signed.headers, {}) }),
 );
@@ -78,7 +79,7 @@ type Complete<T> = T extends readonly (infer Item)[]
   : T extends object
     ? { [Name in keyof T]-?: Complete<Exclude<T[Name], undefined>> }
     : T;
-type ServerCompletion = Complete<v.InferInput<typeof server.Completion>>;
+type ServerCompletion = Complete<v.InferInput<typeof accepted.Completion>>;
 
 /** The body of `complete` and `publish`; all paths are full object keys. */
 export type Completion = Omit<ServerCompletion, "media" | "clip" | "separate_captions" | "closed_captions"> & {
@@ -90,7 +91,7 @@ export type Completion = Omit<ServerCompletion, "media" | "clip" | "separate_cap
   clip?: ClipResult;
 };
 /** The body of `complete` of a task. */
-export type TaskResult = Partial<Omit<Completion, "media">> & v.InferInput<typeof server.TaskCompletion>;
+export type TaskResult = Partial<Omit<Completion, "media">> & v.InferInput<typeof accepted.TaskCompletion>;
 /** The body of `complete` of a job that recognized speech. */
 export type SpeechCompletion = { speech: SpeechResult } | { parts: readonly PartTimes[] } | { speech: PartSpeech };
-export type Failure = Complete<v.InferInput<typeof server.Failure>>;
+export type Failure = Complete<v.InferInput<typeof accepted.Failure>>;

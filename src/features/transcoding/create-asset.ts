@@ -6,6 +6,7 @@ import { folderOf, isBelow, ownerOf, tenantPrefix } from "#model/object-keys.ts"
 import type { Caller } from "#platform/http/caller.ts";
 import { ByteCount, Name, oneOf, Sha256, Text } from "#platform/http/schemas.ts";
 import { ASSET_TEXTS } from "#protocol/asset-fields.ts";
+import { WorkerContract } from "#protocol/contract.ts";
 import { describedAs } from "#protocol/fields.ts";
 import {
   CollectionId,
@@ -20,7 +21,6 @@ import {
   StorageBytes,
   TenantIdFromClient,
 } from "#protocol/record-fields.ts";
-import { WorkerContract } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { AssetRow, JobRow } from "#storage/db/schema.ts";
 import { checkKey } from "#storage/objects/keys.ts";

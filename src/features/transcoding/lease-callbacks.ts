@@ -2,7 +2,8 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { type Route, route } from "#platform/http/route.ts";
-import { Failure, Heartbeat, HeartbeatAnswer, SignArtifacts, SignedArtifacts } from "#protocol/worker.ts";
+import { HeartbeatAnswer, SignedArtifacts } from "#protocol/contract.ts";
+import { Failure, Heartbeat, SignArtifacts } from "#protocol/worker.ts";
 import { STALE } from "./lease.ts";
 
 /** What a worker does with what it has leased, whatever that is. Each throws 404, and 409 without a valid lease. */

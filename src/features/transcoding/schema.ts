@@ -4,6 +4,7 @@ import { JOB_STATUSES } from "#model/enums.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { oneOf } from "#platform/http/schemas.ts";
+import { HeartbeatAnswer as SentHeartbeatAnswer } from "#protocol/contract.ts";
 import { describedAs } from "#protocol/fields.ts";
 import {
   AssetId,
@@ -25,7 +26,6 @@ import {
   UpdatedAt,
   WorkerIdField,
 } from "#protocol/record-fields.ts";
-import * as worker from "#protocol/worker.ts";
 import type { JobRow, TaskRow } from "#storage/db/schema.ts";
 import { MAX_OWN_PRIORITY } from "./fair-queue.ts";
 import { TaskSummary } from "./tasks/summary.ts";
@@ -57,7 +57,7 @@ export function requirePriority(caller: Caller, field: string, priority: number)
 }
 
 export const HeartbeatAnswer = v.object({
-  ...worker.HeartbeatAnswer.entries,
+  ...SentHeartbeatAnswer.entries,
   status: describedAs(StatusField, JobStatus),
 });
 

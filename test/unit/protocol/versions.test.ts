@@ -1,8 +1,8 @@
 import * as v from "valibot";
 import { describe, expect, test } from "vitest";
 import { encodingSpec } from "#media/encoding-spec.ts";
+import * as server from "#protocol/contract.ts";
 import { EncodingSpec } from "#protocol/encoding-spec.ts";
-import * as server from "#protocol/worker.ts";
 import * as worker from "#protocol/worker-client.ts";
 
 /** As this version of the server writes it, with every field. */

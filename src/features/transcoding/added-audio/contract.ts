@@ -2,7 +2,7 @@ import type * as v from "valibot";
 import type { App } from "#app.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { storageOf } from "#platform/http/storage.ts";
-import type { WorkerContract } from "#protocol/worker.ts";
+import type { WorkerContract } from "#protocol/contract.ts";
 import { signedFor } from "../lease-urls.ts";
 import { sideContract } from "../side-contract.ts";
 import type { LeasedTrack } from "./queue.ts";
