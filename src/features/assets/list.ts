@@ -92,9 +92,14 @@ const sliceEnds = forSort((sort) =>
   }),
 );
 
-/** In the order of `sort`. */
-export const listAssets = (app: App, caller: Caller, query: Query, after?: Position): Batches<AssetRow> =>
-  listOf(app, conditionsOf(caller, query), query.sort, after);
+/** In the order of `sort`, from `after`, without the first `skipped`. */
+export const listAssets = (
+  app: App,
+  caller: Caller,
+  query: Query,
+  after?: Position,
+  skipped?: number,
+): Batches<AssetRow> => listOf(app, conditionsOf(caller, query), query.sort, after, skipped);
 
 /** The ids of the public and ready assets of a collection with `q` in what public pages show of them, newest first. */
 export function searchPublished(
@@ -110,9 +115,9 @@ export function searchPublished(
   return idsFor(app, { ...conditions, match: shown, isForAnyone: true }, "newest", page);
 }
 
-function listOf(app: App, conditions: Conditions, sort: AssetSort, after?: Position): Batches<AssetRow> {
+function listOf(app: App, conditions: Conditions, sort: AssetSort, after?: Position, skipped = 0): Batches<AssetRow> {
   return async function* (count) {
-    const ids = await idsFor(app, conditions, sort, { count, after });
+    const ids = (await idsFor(app, conditions, sort, { count: count + skipped, after })).slice(skipped);
     const sized = await readPage(app, sizesOf, { ids: JSON.stringify(ids) });
     const sizes = new Map(sized.map(({ id, bytes }) => [id, bytes]));
     const inOrder = ids.map((id) => ({ id, bytes: sizes.get(id) ?? 0 }));

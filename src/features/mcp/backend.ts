@@ -1,5 +1,6 @@
 import type { CallToolResult, ReadResourceResult, Resource, Tool } from "@modelcontextprotocol/server";
 import { forApp } from "#app.ts";
+import { pacer } from "#lib/base";
 import { type Caller, ownerOf } from "#platform/http/caller.ts";
 import { dispatch } from "#platform/http/dispatch.ts";
 import type { Json } from "#platform/http/openapi-schema.ts";
@@ -15,6 +16,8 @@ import { WAIT, waitUntilReady } from "./wait.ts";
 const CREDENTIALS = ["authorization", "x-api-key", "x-svc-admin-token", "cookie", "x-csrf-token"];
 /** Assets that a client may list as resources; others are read by their URI. */
 const LISTED_ASSETS = 50;
+/** Assets that are parsed at once for it: each has up to 100 KB of tags. */
+const READ_AT_ONCE = 10;
 /** Operations that `list_operations` returns for a topic; each is some hundred bytes. */
 const MAX_FOUND = 8;
 const ASSET_URI = /^vodbox:\/\/assets\/([\w-]{1,64})(\/transcript)?$/;
@@ -69,6 +72,8 @@ export function mcpBackend(
   routes: readonly Route[],
 ): McpBackend {
   const { app, caller, headers, address } = context;
+  // Lists of up to 4 MiB are parsed, for several messages of a batch at once.
+  const pace = pacer();
   const table = tables(app);
   table.tools ??= toolsOf(routes);
   const allowed = async () => {
@@ -104,8 +109,9 @@ export function mcpBackend(
     if (!response.ok) return { result: answer(limited(text), true), record: null };
     if (text === "") return { result: answer("Done."), record: null };
     if (!response.headers.get("content-type")?.includes("json")) return { result: answer(limited(text)), record: null };
+    await pace();
     const body = JSON.parse(text) as Json;
-    return { result: answer(shortened(body, cursorOf(response.headers))), record: body };
+    return { result: answer(await shortened(body, cursorOf(response.headers))), record: body };
   }
 
   async function call(own: readonly ApiTool[], name: string, args: unknown) {
@@ -137,12 +143,17 @@ export function mcpBackend(
     },
 
     async listResources() {
-      const response = await send("GET", `/api/v1/assets?limit=${LISTED_ASSETS}`);
-      if (!response.ok) return [];
-      const assets = (await response.json()) as { id: number; title: string }[];
-      return assets.map(
-        ({ id, title }): Resource => ({ uri: `vodbox://assets/${id}`, name: title, mimeType: "application/json" }),
-      );
+      const resources: Resource[] = [];
+      for (let cursor: string | null = ""; cursor !== null && resources.length < LISTED_ASSETS; ) {
+        const query = new URLSearchParams({ limit: String(READ_AT_ONCE), ...(cursor && { cursor }) });
+        const response = await send("GET", `/api/v1/assets?${query}`);
+        if (!response.ok) break;
+        await pace();
+        for (const { id, title } of (await response.json()) as { id: number; title: string }[])
+          resources.push({ uri: `vodbox://assets/${id}`, name: title, mimeType: "application/json" });
+        cursor = cursorOf(response.headers);
+      }
+      return resources;
     },
 
     async readResource(uri): Promise<ReadResourceResult | null> {

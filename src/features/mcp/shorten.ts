@@ -1,3 +1,4 @@
+import { pacer } from "#lib/base";
 import type { Json } from "#platform/http/openapi-schema.ts";
 
 /** The largest result in bytes of UTF-8; the contract allows 100 kB. */
@@ -25,11 +26,12 @@ function withoutEmpty(record: Json): Json {
 /** At most 600 characters as JSON: long values are cut, least important ones first left out. */
 function shortAsset(asset: Json): Json {
   const all = withoutEmpty(Object.fromEntries(ASSET_FIELDS.map((name) => [name, asset[name] ?? null])));
-  const names = Object.keys(all);
+  // Each value is cut once: tags have up to 100 KB.
+  const fields = Object.entries(all).map(([name, value]) => [name, cut(value)] as const);
   for (;;) {
-    const short = Object.fromEntries(names.map((name) => [name, cut(all[name])]));
-    if (JSON.stringify(short).length <= MAX_ASSET_CHARACTERS || names.length <= 2) return short;
-    names.pop();
+    const short = Object.fromEntries(fields);
+    if (JSON.stringify(short).length <= MAX_ASSET_CHARACTERS || fields.length <= 2) return short;
+    fields.pop();
   }
 }
 
@@ -46,13 +48,15 @@ const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? "
  * A response as an agent reads it: lists as `{items, next_cursor}`, assets in at most 600 characters, and nothing larger than
  * 96 kB: further items are counted, other large results cut.
  */
-export function shortened(body: unknown, nextCursor: string | null): string {
+export async function shortened(body: unknown, nextCursor: string | null): Promise<string> {
   const short = (value: unknown) =>
     isAsset(value) ? shortAsset(value) : isRecord(value) ? withoutEmpty(value) : value;
   if (!Array.isArray(body)) return limited(JSON.stringify(short(body)) ?? "");
   const items: unknown[] = [];
   let bytes = 0;
+  const pace = pacer();
   for (const item of body) {
+    await pace();
     const one = short(item);
     bytes += bytesOf(one) + 1;
     if (bytes > MAX_RESULT_BYTES - 500) break;

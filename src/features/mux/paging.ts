@@ -7,20 +7,26 @@ import { notSupported } from "./errors.ts";
 const MAX_SKIPPED = 10_000;
 
 type Paged = { limit: number; page: number; cursor?: string | undefined };
-type Listing<Row> = { batches: Batches<Row>; toWire(row: Row): unknown; cursorOf?: (row: Row) => string };
+type Listing<Row> = {
+  batches: Batches<Row>;
+  /** The list without its first rows, where these need not be read. */
+  batchesAfter?: (skipped: number) => Batches<Row>;
+  toWire(row: Row): unknown;
+  cursorOf?: (row: Row) => string;
+};
 
 /** A list in Mux's form: `{data, next_cursor}`. `page` counts from 1, and after a cursor. */
 export async function muxPage<Row>(
   { app, caller, context }: MuxCall,
   { limit, page: number }: Paged,
-  { batches, ...listing }: Listing<Row>,
+  { batches, batchesAfter = (count) => skipping(batches, count), ...listing }: Listing<Row>,
 ): Promise<Reply> {
   const skipped = (number - 1) * limit;
   if (skipped > MAX_SKIPPED) notSupported(`page (beyond ${MAX_SKIPPED} records; use cursor)`);
   const { address, url, signal } = context;
   // Without a connection, the permit of a large page is returned as soon as it is complete.
   const own = { app, caller, address, url, signal, method: "GET", incoming: undefined, query: { limit } };
-  const answer = await page(own, { ...listing, batches: skipping(batches, skipped) });
+  const answer = await page(own, { ...listing, batches: batchesAfter(skipped) });
   const [text, headers] =
     answer instanceof Reply
       ? [(answer.body as JsonText).text, new Headers(answer.headers)]

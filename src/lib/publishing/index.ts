@@ -1,5 +1,6 @@
 export { ConnectionLimit, type ConnectionLimits } from "./connection-limit.ts";
 export { ignoredTrack } from "./ignored-track.ts";
+export { MinuteLog } from "./minute-log.ts";
 export { type Pending, PendingConnections, type PendingLimits } from "./pending-connections.ts";
 export { PublishRate, type RateLimits } from "./publish-rate.ts";
 export { PublishStream, rejectedAudio } from "./publish-stream.ts";

@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { setInterval, setTimeout } from "#lib/base";
 import type { StreamEnd } from "#lib/codecs";
-import type { PublishDecision, PublishRequest } from "#lib/publishing";
+import { type Log, MinuteLog, type PublishDecision, type PublishRequest } from "#lib/publishing";
 import { ConvertingSink } from "../converted-audio/converting-sink.ts";
 import type { Connect } from "../simulcast/connect.ts";
 import type { SimulcastTarget } from "../simulcast/messages.ts";
@@ -19,6 +19,8 @@ import { PackagedStream } from "./packaged-stream.ts";
 import { Publisher } from "./publisher.ts";
 
 const HEALTH_MS = 2000;
+/** Channels, and kinds of warnings of each, with lines of their own in a minute. */
+const MAX_LOGGED = 10_000;
 
 type GatewayOptions = Pick<IngestOptions, "folder"> & {
   /** Throws when the disk is full. */
@@ -48,10 +50,15 @@ export class Gateway {
   /** Streams that are being completed, by name. */
   readonly #completing = new Map<string, PackagedStream>();
   readonly #reports: NodeJS.Timeout;
+  /** What publishers cause: audio may have gaps several times a second. */
+  readonly #warnings: MinuteLog;
   #isClosed = false;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
+    const { send } = options;
+    const log: Log = (level, message, fields) => send({ type: "log", level, message, fields });
+    this.#warnings = new MinuteLog(log, { maxKeys: MAX_LOGGED });
     mkdirSync(options.folder, { recursive: true, mode: 0o700 });
     this.#reports = setInterval(() => this.#reportHealth(), HEALTH_MS).unref();
   }
@@ -149,13 +156,7 @@ export class Gateway {
       simulcast,
       keyId,
       restart: (restarted, ended) => this.#restart(restarted, ended),
-      onWarning: ({ code, message }) =>
-        this.#options.send({
-          type: "log",
-          level: "warn",
-          message,
-          fields: { channel: stream.channel.channel, code },
-        }),
+      onWarning: (warning) => this.#warn(stream.channel, warning),
       onEnd: (ended, end) => this.#ended(ended, end),
     });
     this.#onAir.set(stream.channel.channelId, { stream, simulcast, publisher, timer: null });
@@ -175,18 +176,18 @@ export class Gateway {
       send,
       requireSpace: isLastResort ? async () => {} : this.#options.requireSpace,
       onHealth: (health) => {
-        send({
-          type: "log",
-          level: "warn",
-          message: health.message,
-          fields: { channel: channel.channel, code: health.code },
-        });
+        this.#warn(channel, health);
         if (health.code === "recording_stopped") stream.isRecordingStopped = true;
         ownPublisher()?.react(health);
       },
       onConfigChanged: () => ownPublisher()?.restart(),
     });
     return stream;
+  }
+
+  /** Logs one line for each channel, code and minute. */
+  #warn({ channelId, channel }: PublishedChannel, { code, message }: { code: string; message: string }): void {
+    this.#warnings.write(`${channelId} ${code}`, "warn", message, { channel, code });
   }
 
   #reportHealth(): void {

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { leased } from "#test/support/batches.ts";
 import type { Answer } from "#test/support/client.ts";
+import { muxClient } from "#test/support/mux/client.ts";
 
 let app: TestApp;
 let tenant: { id: number; slug: string };
@@ -29,6 +30,24 @@ type Started = {
   assetId?: number;
 };
 const fields = { filename: "a.mp4", bytes_expected: BYTES };
+
+/** `sent`: bytes of it that have arrived. */
+async function muxUpload(sent: number): Promise<Started> {
+  const uploads = muxClient(app, key).video.uploads;
+  const { id, url = "" } = await uploads.create({ cors_origin: "*", new_asset_settings: {} });
+  const chunk = (raw: RequestInit["body"], from: number, to: number) =>
+    app.call("PUT", url, { raw, headers: { "content-range": `bytes ${from}-${to - 1}/${BYTES}` } });
+  if (sent > 0) expect((await chunk("a".repeat(sent), 0, sent)).status).toBe(308);
+  const [asset] = (await app.as(key).listAssets()).body;
+  return {
+    send: (raw) => (sent > 0 && typeof raw === "string" ? chunk(raw.slice(sent), sent, BYTES) : chunk(raw, 0, BYTES)),
+    cancel: async () => {
+      await uploads.cancel(id);
+      return { status: 200, text: "" } as Answer;
+    },
+    assetId: asset?.id,
+  };
+}
 
 /** Every kind of request that carries the bytes of an upload. */
 const KINDS: Record<string, () => Promise<Started>> = {
@@ -71,6 +90,8 @@ const KINDS: Record<string, () => Promise<Started>> = {
       assetId: Number(created.headers.get("x-svc-asset-id")),
     };
   },
+  "direct upload of Mux's API": () => muxUpload(0),
+  "direct upload of Mux's API, begun": () => muxUpload(BYTES / 2),
   "object of a batch": async () => {
     const batch = await leased(app, key);
     const { body } = await batch.want("a.m4s", "a".repeat(BYTES));
@@ -96,7 +117,7 @@ const KINDS: Record<string, () => Promise<Started>> = {
 
 const ENDS: Record<string, (started: Started) => Promise<unknown>> = {
   aborted: async ({ abort }) => expectOk((await abort?.()) as Answer),
-  "of a canceled batch": async ({ cancel }) => expectOk((await cancel?.()) as Answer),
+  canceled: async ({ cancel }) => expectOk((await cancel?.()) as Answer),
   "of a deleted asset": async ({ assetId }) => expectOk(await app.as(key).deleteAsset(assetId)),
   "of a deleted tenant": async () => {
     expectOk(await app.as({ admin: app.admin }).deleteTenant(tenant.id, { confirm: tenant.slug }));
@@ -115,8 +136,10 @@ const ENDS: Record<string, (started: Started) => Promise<unknown>> = {
 const rows = Object.keys(KINDS).flatMap((kind) =>
   Object.keys(ENDS)
     .filter((end) => {
+      // The asset of a direct upload is created with its first byte.
+      if (kind.includes("Mux")) return end !== "aborted" && (end !== "of a deleted asset" || kind.endsWith("begun"));
       if (end === "aborted") return !/^(direct|resumable)/.test(kind);
-      return kind.includes("batch") ? end !== "of a deleted asset" : end !== "of a canceled batch";
+      return kind.includes("batch") ? end !== "of a deleted asset" : end !== "canceled";
     })
     .map((end) => [kind, end] as const),
 );

@@ -5,9 +5,9 @@ import { client } from "#test/support/client.ts";
 import { succeeded } from "#test/support/commands/outcome.ts";
 import { until } from "#test/support/descendants.ts";
 import { newFolder } from "#test/support/folder.ts";
-import { aac, x264 } from "#test/support/live/cmaf-publisher.ts";
+import { aac, messagesOf, picture, sound, x264 } from "#test/support/live/cmaf-publisher.ts";
 import { messagesFrom, PUBLISHERS, type Publisher, rtmpBytes } from "#test/support/live/publishers.ts";
-import { RtmpClient } from "#test/support/live/rtmp-client.ts";
+import { command, RtmpClient } from "#test/support/live/rtmp-client.ts";
 import { selfSigned } from "#test/support/live/self-signed.ts";
 import {
   firstSegment,
@@ -109,6 +109,23 @@ test("a channel has the URLs for encoders, and warns about a second track", asyn
   });
   expect(health.warnings).toEqual([{ code: "track_ignored", message: expect.stringContaining("audio track") }]);
   client.destroy();
+});
+
+test("a publisher whose audio has a gap twice a second is one line in the log", async () => {
+  const server = await liveServer({ env: { VODBOX_LOG_LEVEL: "info" } });
+  const { channel, stream_key } = await newChannel(server);
+  const port = Number(new URL(server.rtmp).port);
+  const client = await RtmpClient.publish(port, { name: `${channel}?key=${stream_key}` });
+  const messages = await messagesOf(...picture(8), ...sound(8), ...x264(60), ...aac);
+  for (const message of messages) {
+    const { sample } = message;
+    if (sample?.kind !== "audio" || sample.timestamp % 500 >= 200) client.write(rtmpBytes(message));
+  }
+  client.write(command("deleteStream", 6, null, 1));
+  await client.closed;
+  await until("the stream has ended", () => server.stderr().includes('"a publish has ended"'));
+  await stopCleanly(server);
+  expect(server.stderr().match(/"code":"audio_gap"/g)).toHaveLength(1);
 });
 
 test("a wrong key is refused, and a second publisher too", async () => {

@@ -365,6 +365,35 @@ describe("a tenant that is filled to its limits", () => {
     }
     return ratio;
   }
+  test("a page of Mux's list by its number costs no more than the first one", async () => {
+    const authorization = `Basic ${Buffer.from(`:${key}`).toString("base64")}`;
+    const cost = async (number: number) => {
+      const times: number[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        const from = threadMs();
+        const path = `/mux/video/v1/assets?limit=1&page=${number}`;
+        expect((await read(path, { authorization })).status).toBe(200);
+        times.push(threadMs() - from);
+      }
+      return Math.min(...times);
+    };
+    await cost(1);
+    expect(await cost(900)).toBeLessThan(10 * (await cost(1)) + 10 * mebibyteMs());
+  });
+
+  test.each([
+    ["tools/call", { name: "list_assets", arguments: { limit: 500 } }],
+    ["resources/list", {}],
+  ])("an agent's list (%s) does not block the event loop", async (method, params) => {
+    const body = { jsonrpc: "2.0", id: 1, method, params };
+    const headers = { accept: "application/json, text/event-stream" };
+    const ask = async () => expect((await app.call("POST", "/mcp", { key, body, headers })).status).toBe(200);
+    let ratio = Number.POSITIVE_INFINITY;
+    for (let round = 0; round < ROUNDS && ratio > MAX_BLOCK_MIB; round++)
+      ratio = Math.min(ratio, Math.max(...(await iterationsOf(ask))) / mebibyteMs());
+    expect(ratio).toBeLessThanOrEqual(MAX_BLOCK_MIB);
+  });
+
   const insertMany = (count: number, statement: ReturnType<typeof sql>) =>
     app.opened.app.write((tx) =>
       tx.run(sql`with recursive n (i) as (values (1) union all select i + 1 from n where i < ${count}) ${statement}`),

@@ -73,9 +73,10 @@ export const assetEndpoints: readonly Endpoint[] = [
         return muxPage(call, query, { batches: recordings, toWire: ({ assetId }) => shown(call, assetId) });
       }
       const filters = { sort: "newest", q: undefined } as const;
-      const batches = listAssets(app, caller, filters, positionOf("newest", query.cursor));
+      const after = positionOf("newest", query.cursor);
+      const batchesAfter = (skipped: number) => listAssets(app, caller, filters, after, skipped);
       const cursor = (row: AssetRow) => cursorOf(positionIn("newest", row));
-      return muxPage(call, query, { batches, toWire, cursorOf: cursor });
+      return muxPage(call, query, { batches: batchesAfter(0), batchesAfter, toWire, cursorOf: cursor });
     },
   }),
   endpoint({

@@ -1,4 +1,4 @@
-import { and, eq, isNull } from "drizzle-orm";
+import { and, eq, gt, isNull } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
 import { addPlaybackId } from "#features/assets/change-playback-ids.ts";
@@ -99,7 +99,7 @@ function withoutRange(context: Context): Context {
 }
 
 function ended(): never {
-  throw new HttpError(403, "upload_ended", "The upload was canceled.");
+  throw new HttpError(403, "upload_ended", "The upload has ended; create another one.");
 }
 
 /** Creates the upload of ours, and its asset. `total`: 0 when the size is not known. */
@@ -108,7 +108,8 @@ async function begin(app: App, { id, tenantId, settings: given }: MuxUploadRow, 
   const captions = captionsOf(inputs?.[0]);
   const body = v.parse(Initiate, { ...nativeFields(settings), ...captions, filename: FILENAME, bytes_expected: 1 });
   await app.write(async (tx) => {
-    const isUnused = and(eq(muxUploads.id, id), isNull(muxUploads.uploadId), isNull(muxUploads.canceledAt));
+    const isWaiting = and(isNull(muxUploads.canceledAt), gt(muxUploads.expiresAt, app.clock.now()));
+    const isUnused = and(eq(muxUploads.id, id), isNull(muxUploads.uploadId), isWaiting);
     if (!(await tx.select({ id: muxUploads.id }).from(muxUploads).where(isUnused).get())) return;
     const { upload, asset } = await initiate(tx, app, holder(tenantId), { ...body, bytes_expected: total });
     for (const policy of policiesOf(settings).slice(1)) await addPlaybackId(tx, app, asset, policy);
