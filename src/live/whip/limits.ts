@@ -15,7 +15,7 @@ export type WhipLimits = RateLimits &
     handshakePackets: number;
     /** Synchronization sources of one session: audio, and the layers of video. */
     sources: number;
-    /** TCP connections without a valid connectivity check at once. One more closes the oldest. */
+    /** TCP connections without a valid connectivity check at once, and offers without a connection. One more closes the oldest. */
     pendingConnections: number;
     /** Bytes of a frame of video. */
     frameBytes: number;

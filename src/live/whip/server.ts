@@ -89,6 +89,8 @@ class Listener implements WhipServer {
   readonly #log: Log;
   readonly #limit: ConnectionLimit;
   readonly #pendings: PendingConnections;
+  /** Sessions whose peer is not connected yet: their publisher is known, but may send any number of offers. */
+  readonly #offers: PendingConnections;
   readonly #sessions = new Map<string, WhipSession>();
   readonly #byUfrag = new Map<string, WhipSession>();
   readonly #byPath = new Map<string, WhipSession>();
@@ -107,6 +109,7 @@ class Listener implements WhipServer {
     this.#log = options.log ?? (() => {});
     this.#limit = new ConnectionLimit(this.#limits);
     this.#pendings = new PendingConnections(this.#limits);
+    this.#offers = new PendingConnections(this.#limits);
   }
 
   get port(): number {
@@ -175,13 +178,7 @@ class Listener implements WhipServer {
       encoder,
     });
     if (!decision.accepted) return REFUSALS[decision.reason];
-    const stream = new PublishStream(decision.sink);
-    const release = this.#limit.admit(address);
-    if (!release || !this.#udp) {
-      stream.end("disconnected");
-      return this.#tooMany();
-    }
-    return this.#open({ channel, address, negotiated, stream, release, decision });
+    return this.#open({ channel, address, negotiated, stream: new PublishStream(decision.sink), decision });
   }
 
   #tooMany(): WhipAnswer {
@@ -191,7 +188,6 @@ class Listener implements WhipServer {
   }
 
   #open({
-    release,
     decision,
     ...opened
   }: {
@@ -199,7 +195,6 @@ class Listener implements WhipServer {
     address: string;
     negotiated: Negotiated;
     stream: PublishStream;
-    release: () => void;
     decision: Extract<PublishDecision, { accepted: true }>;
   }): WhipAnswer {
     const [id, ufrag, password] = [SESSION_CHARACTERS, UFRAG_CHARACTERS, PASSWORD_CHARACTERS].map(randomName) as [
@@ -208,7 +203,9 @@ class Listener implements WhipServer {
       string,
     ];
     const maxBitrate = decision.limits?.maxBitrate ?? this.#limits.maxBitrate;
-    const session = new WhipSession(
+    const offer = this.#offers.add(opened.address, () => session.end("disconnected"));
+    let release: (() => void) | null = null;
+    const session: WhipSession = new WhipSession(
       {
         ...opened,
         id,
@@ -220,8 +217,15 @@ class Listener implements WhipServer {
         limits: this.#limits,
         log: this.#log,
         rate: new PublishRate({ ...this.#limits, maxBitrate }),
+        onProgress: () => offer.advance(),
+        onConnect: () => {
+          offer.release();
+          release = this.#limit.admit(opened.address);
+          return release !== null;
+        },
         onClose: () => {
-          release();
+          offer.release();
+          release?.();
           this.#forget(session);
         },
       },

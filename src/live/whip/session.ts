@@ -33,6 +33,10 @@ export type SessionOptions = {
   rate: PublishRate;
   stream: PublishStream;
   log: Log;
+  /** The peer has shown on another path that it is there. */
+  onProgress: () => void;
+  /** The handshake is complete. False: there is no place for another publisher. */
+  onConnect: () => boolean;
   /** Called once: the session is forgotten. */
   onClose: () => void;
 };
@@ -131,6 +135,7 @@ export class WhipSession {
         this.#paths.delete(oldest);
       }
     }
+    if (!this.#paths.has(path.id)) this.#options.onProgress();
     this.#paths.set(path.id, path);
     if (request.isNominated || this.#path === null) this.#path = path;
     path.send(bindingResponse(request, { ...path, password }));
@@ -222,6 +227,7 @@ export class WhipSession {
   }
 
   #connected(srtp: SrtpTransport): void {
+    if (!this.#options.onConnect()) return this.stop("Too many publishers are connected, from its address or in all.");
     const now = performance.now();
     this.#srtp = srtp;
     this.#heardAt = now;

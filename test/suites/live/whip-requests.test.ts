@@ -2,7 +2,7 @@ import { createSocket } from "node:dgram";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { until } from "#test/support/descendants.ts";
-import { checkOf, offerOf, ownIdentity, sendOffer, WhipClient } from "#test/support/live/whip-client.ts";
+import { checkOf, offerOf, overHttp, ownIdentity, sendOffer, WhipClient } from "#test/support/live/whip-client.ts";
 import { audioOf, signalAudio, signalVideo, videoOf } from "#test/support/live/whip-media.ts";
 import { recordingsOf, shown, untilStatus, whipChannel, whipServer } from "./whip-server.ts";
 
@@ -92,6 +92,36 @@ test("a server without WHIP has no such address, and none in its channels", asyn
   const channel = await whipChannel(server);
   expect((await shown(server, channel)).ingest.whip_url).toBeNull();
   expect((await sendOffer(channel.endpoint, offerOf(FINGERPRINT))).status).toBe(404);
+});
+
+test("offers without a connection take no place of a publisher, who has one once it is connected", async () => {
+  const server = await whipServer({ VODBOX_RTMP_CONNECTIONS_PER_ADDRESS: "2" });
+  const first = await whipChannel(server);
+  const endpointOf = async (channel: string) => {
+    const { body } = await server.as(first.key).createChannel({ channel, playback_policy: "public" });
+    return { base: server.base, channel, key: body.stream_key };
+  };
+  const { fingerprint } = await ownIdentity();
+  for (const name of ["silent-1", "silent-2", "silent-3"])
+    expect((await sendOffer(await endpointOf(name), offerOf(fingerprint))).status).toBe(201);
+  const publisher = await WhipClient.connect(first.endpoint);
+  // Two more offers are answered before either of them connects, and there is one more place.
+  const answers = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const connected = await Promise.all(
+    ["next-1", "next-2"].map(async (name, index) => {
+      const exchange = overHttp(await endpointOf(name));
+      return WhipClient.connect(async (offer) => {
+        const answered = await exchange(offer);
+        answers[index]?.resolve();
+        await Promise.all(answers.map(({ promise }) => promise));
+        return answered;
+      });
+    }),
+  );
+  await Promise.race(connected.map(({ closed }) => closed));
+  const { status } = await sendOffer(await endpointOf("last"), offerOf(fingerprint));
+  expect(status).toBe(503);
+  expect((await fetch(publisher.location, { method: "DELETE" })).status).toBe(200);
 });
 
 test("a publisher that loses its connection comes back into the same stream, and a second one is refused or takes over", async () => {

@@ -85,7 +85,7 @@ export const sendOffer = ({ base, channel, key }: Endpoint, offer: string) =>
 /** Sends an offer to a server. `location`: of the session. */
 export type Exchange = (offer: string) => Promise<{ status: number; answer: string; location: string }>;
 
-const overHttp =
+export const overHttp =
   (endpoint: Endpoint): Exchange =>
   async (offer) => {
     const response = await sendOffer(endpoint, offer);
