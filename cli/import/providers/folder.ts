@@ -1,5 +1,5 @@
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import { UserError } from "#lib/base";
 import { IMPORT_SOURCES } from "#model/import-sources.ts";
 import { ItemError, type Listed, type Provider } from "../source.ts";
@@ -22,6 +22,7 @@ export const folder: Provider = {
       async load({ data }: Listed) {
         const item = data as TreeItem;
         const { path, bytes } = item.video;
+        await refuseOutside(root, path);
         return loadTreeItem(item, { kind: "local", path: join(root, path), bytes });
       },
     };
@@ -48,6 +49,7 @@ async function* filesIn(root: string, below: string): AsyncGenerator<TreeFile> {
       modifiedAt: info?.mtime.toISOString() ?? null,
       async read(maxBytes) {
         if ((info?.size ?? 0) > maxBytes) throw new ItemError(`it has more than ${maxBytes} bytes`);
+        await refuseOutside(root, path);
         return readFile(join(root, path)).catch((error: NodeJS.ErrnoException) => {
           throw new ItemError(`it cannot be read (${error.code})`);
         });
@@ -56,6 +58,15 @@ async function* filesIn(root: string, below: string): AsyncGenerator<TreeFile> {
   }
   for (const name of names(entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."))))
     yield* filesIn(root, `${below}${name}/`);
+}
+
+/** The author of a tree may be someone else, and must not choose which other files of this machine are uploaded. */
+async function refuseOutside(root: string, path: string): Promise<void> {
+  const real = await realpath(join(root, path)).catch((error: NodeJS.ErrnoException) => {
+    throw new ItemError(`it cannot be read (${error.code})`);
+  });
+  if (!real.startsWith(root.endsWith(sep) ? root : root + sep))
+    throw new ItemError("it is a symbolic link to a file outside of the directory");
 }
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

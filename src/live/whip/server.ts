@@ -178,7 +178,12 @@ class Listener implements WhipServer {
       encoder,
     });
     if (!decision.accepted) return REFUSALS[decision.reason];
-    return this.#open({ channel, address, negotiated, stream: new PublishStream(decision.sink), decision });
+    const stream = new PublishStream(decision.sink);
+    if (!this.#udp) {
+      stream.end("disconnected");
+      return REFUSALS.unavailable;
+    }
+    return this.#open({ channel, address, negotiated, stream, decision });
   }
 
   #tooMany(): WhipAnswer {
