@@ -9,7 +9,7 @@ registerHooks({
 /** TypeScript declarations of the paths, operations and schemas of an OpenAPI document. */
 export async function apiTypes(document: OpenAPI3): Promise<string> {
   const { default: openapiTS, astToString } = await import("openapi-typescript");
-  return astToString(await openapiTS(withoutRepetition(document)));
+  return astToString(await openapiTS(withoutRepetition(document), { defaultNonNullable: false }));
 }
 
 /**

@@ -102,7 +102,7 @@ const contract = v.object({
     }),
     v.description("How URLs for results are requested"),
   ),
-  encoding_spec: v.pipe(v.looseObject({}), v.description("How the source is to be encoded")),
+  encoding_spec: v.pipe(v.record(v.string(), v.unknown()), v.description("How the source is to be encoded")),
   callbacks: v.pipe(
     v.object({
       heartbeat_url: v.pipe(v.string(), v.description("URL of the heartbeat")),

@@ -80,6 +80,7 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
     if (isOurs(path)) conforms(method, new URL(path, BASE).pathname, answer);
     return answer;
   };
+  const as = typedClient(call);
   const admin = app.secrets.admin_token;
   let seen = 0;
   let slugs = 0;
@@ -98,7 +99,7 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
   return {
     opened,
     call,
-    as: typedClient(call),
+    as,
     admin,
     worker: app.secrets.worker_token,
     advance: (ms) => {
@@ -124,17 +125,17 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
     },
     async tenant(fields = {}) {
       const slug = `tenant-${++slugs}`;
-      const made = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: slug, slug, ...fields } });
+      const made = await as({ admin }).createTenant({ name: slug, slug, ...fields });
       if (made.status !== 201) throw new Error(made.text);
       return made.body;
     },
     async key(tenantId, scopes: readonly string[] = SCOPES) {
-      const made = await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenantId, scopes } });
+      const made = await as({ admin }).createApiKey({ tenant_id: tenantId, scopes });
       if (made.status !== 201) throw new Error(made.text);
       return made.body.token;
     },
     async plan(tenantId, plan_name) {
-      const changed = await call("PATCH", `/api/v1/admin/tenants/${tenantId}`, { admin, body: { plan_name } });
+      const changed = await as({ admin }).updateTenant(tenantId, { plan_name });
       if (changed.status !== 200) throw new Error(changed.text);
     },
     close,

@@ -7,6 +7,7 @@ import type { TestApp } from "./app.ts";
 import type { Answer, CallOptions } from "./client.ts";
 import { emptyFolder } from "./folder.ts";
 import { binaries, fast, ffmpeg, picture, sound } from "./media/sources.ts";
+import { typedClient } from "./typed-client.ts";
 
 export type Files = Record<string, string | Uint8Array>;
 type Door = Pick<TestApp, "call">;
@@ -16,7 +17,7 @@ export const typeOf = (name: string) => contentTypes[name.split(".").at(-1) as s
 
 /** A leased batch, and the headers of a client without a key. */
 export async function leased(app: Door, key: string, fields: Record<string, unknown> = {}) {
-  const made = await app.call("POST", "/api/v1/ingest_batches", { key, body: fields });
+  const made = await typedClient(app.call)(key).createBatch(fields);
   if (made.status !== 201) throw new Error(made.text);
   const path = `/api/v1/ingest_batches/${made.body.id}`;
   const headers = { "x-svc-batch-token": made.body.lease_token };

@@ -12,6 +12,7 @@ import { fixture } from "./fixture.ts";
 import { callback, next, putArtifacts, uploaded } from "./flow.ts";
 import { emptyFolder } from "./folder.ts";
 import { binaries, fast, ffmpeg, picture, sound } from "./media/sources.ts";
+import { typedClient } from "./typed-client.ts";
 
 /** The length of the film: segments of 4 s, the last one of 2 s. */
 export const SECONDS = 18;
@@ -63,7 +64,7 @@ async function completed(app: TestApp, key: string, files: Files, seconds = SECO
     media: { duration_seconds: seconds, width: 320, height: 180, frame_rate: FPS, renditions: [] },
   });
   if (done.status !== 200) throw new Error(done.text);
-  const { body } = await app.call("GET", `/api/v1/assets/${contract.job.asset_id}`, { key });
+  const { body } = await typedClient(app.call)(key).getAsset(contract.job.asset_id);
   return { ...body, prefix };
 }
 
@@ -88,14 +89,14 @@ export async function encodedAgain(
   seconds = SECONDS,
 ): Promise<Ready> {
   // The API has no such request yet; a missing manifest makes the doctor queue the job again.
-  const { body } = await app.call("GET", `/api/v1/assets/${id}`, { key });
+  const { body } = await typedClient(app.call)(key).getAsset(id);
   await app.opened.app.objects?.delete(body.manifest_path);
   await checkup(app, { fix: true });
   return completed(app, key, files, seconds);
 }
 
 export const createClip = (app: Pick<TestApp, "call">, key: string, id: number, body: Record<string, unknown>) =>
-  app.call("POST", `/api/v1/assets/${id}/clips`, { key, body });
+  typedClient(app.call)(key).unchecked.createClip(id, body);
 
 /** Downloads everything below a manifest, as a player does; resolves with the path of the local copy. */
 export async function downloaded(app: Pick<TestApp, "opened">, hlsUrl: string): Promise<string> {

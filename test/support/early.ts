@@ -68,8 +68,7 @@ export async function publishedEarly(
   } = {},
 ): Promise<Early> {
   const made = await uploaded(app, key, { early_playback: true, playback_policy: "public", ...fields });
-  if (priority !== undefined)
-    await app.call("PATCH", `/api/v1/transcoding_jobs/${made.job.id}`, { admin: app.admin, body: { priority } });
+  if (priority !== undefined) await app.as({ admin: app.admin }).prioritizeJob(made.job.id, { priority });
   await finish(app, (await claim()).body, { ...plan });
   const head = (await claim()).body;
   const paths = await putArtifacts(app, head, thumbnail && { [head.outputs.thumbnail_path]: thumbnail });

@@ -1,5 +1,6 @@
 import type { TestApp } from "./app.ts";
 import type { Answer } from "./client.ts";
+import { typedClient } from "./typed-client.ts";
 
 export type UploadFields = Record<string, unknown> & { bytes?: string | Uint8Array };
 
@@ -10,9 +11,10 @@ export async function uploaded(
   { bytes = "not really a video", ...fields }: UploadFields = {},
 ) {
   const size = typeof bytes === "string" ? Buffer.byteLength(bytes) : bytes.length;
-  const initiated = await app.call("POST", "/api/v1/uploads/initiate", {
-    key,
-    body: { filename: "clip.mp4", bytes_expected: size, ...fields },
+  const initiated = await typedClient(app.call)(key).initiateUpload({
+    filename: "clip.mp4",
+    bytes_expected: size,
+    ...fields,
   });
   if (initiated.status !== 201) throw new Error(initiated.text);
   const put = await app.call(initiated.body.upload_method, initiated.body.upload_url, {
@@ -20,10 +22,7 @@ export async function uploaded(
     headers: initiated.body.upload_headers,
   });
   if (put.status !== 200) throw new Error(put.text);
-  const completed = await app.call("POST", `/api/v1/uploads/${initiated.body.id}/complete`, {
-    key,
-    body: { bytes_received: size },
-  });
+  const completed = await typedClient(app.call)(key).completeUpload(initiated.body.id, { bytes_received: size });
   if (completed.status !== 200) throw new Error(completed.text);
   return { upload: completed.body, asset: completed.body.asset, job: completed.body.transcoding_job };
 }
@@ -35,7 +34,7 @@ export const next = (
   key = `claim-${++claims}`,
   body: unknown = { worker_id: "w1" },
 ): Promise<Answer> =>
-  app.call("POST", "/api/v1/transcoding_jobs/next", { worker: app.worker, headers: { "idempotency-key": key }, body });
+  typedClient(app.call)({ worker: app.worker, headers: { "idempotency-key": key } }).unchecked.claimJob(body);
 
 /** The contract of a job, in a queue whose other jobs no test claims: those before it are claimed too. */
 export async function contractOf(app: TestApp, jobId: number) {

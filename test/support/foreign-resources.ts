@@ -25,77 +25,57 @@ async function insertedCaptions(app: TestApp, ids: { tenantId: number; assetId: 
  */
 export async function foreignResources(app: TestApp, tenantId: number) {
   const key = await app.key(tenantId);
-  const upload = await app.call("POST", "/api/v1/uploads/initiate", {
-    key,
-    body: { filename: `${THEIRS}.mp4`, bytes_expected: 3, description: THEIRS, tags: { THEIRS }, external_id: THEIRS },
+  const upload = await app.as(key).initiateUpload({
+    filename: `${THEIRS}.mp4`,
+    bytes_expected: 3,
+    description: THEIRS,
+    tags: { THEIRS },
+    external_id: THEIRS,
   });
   await app.call("PUT", upload.body.upload_url, { raw: "abc" });
-  const completed = await app.call("POST", `/api/v1/uploads/${upload.body.id}/complete`, {
-    key,
-    body: { bytes_received: 3 },
-  });
-  const folder = await app.call("POST", "/api/v1/collections", {
-    key,
-    body: { tenant_id: tenantId, collection: { name: THEIRS, slug: "theirs" } },
-  });
-  const keys = await app.call("GET", "/api/v1/api_keys", { key });
-  const signer = await app.call("POST", "/api/v1/signing_keys", {
-    key,
-    body: { name: THEIRS, algorithm: "EdDSA" },
-  });
+  const completed = await app.as(key).completeUpload(upload.body.id, { bytes_received: 3 });
+  const folder = await app
+    .as(key)
+    .createCollection({ tenant_id: tenantId, collection: { name: THEIRS, slug: "theirs" } });
+  const keys = await app.as(key).listApiKeys();
+  const signer = await app.as(key).createSigningKey({ name: THEIRS, algorithm: "EdDSA" });
   const theirs = `/api/v1/assets/${completed.body.asset.id}`;
   const track = await app.call("POST", `${theirs}/tracks`, {
     key,
     body: { kind: "scene", name: THEIRS, cues: [] },
   });
   const subtitle = await subtitled(app, key, completed.body.asset.id, { label: THEIRS });
-  const hook = await app.call("POST", "/api/v1/webhooks", {
-    key,
-    body: { url: "https://example.com/", description: THEIRS },
-  });
-  const sent = await app.call("POST", `/api/v1/webhooks/${hook.body.id}/test`, { key });
-  const live = await app.call("POST", "/api/v1/live/channels", {
-    key,
-    body: { channel: "theirs", name: THEIRS },
-  });
-  const target = await app.call("POST", `/api/v1/live/channels/${live.body.id}/targets`, {
-    key,
-    body: { url: "rtmp://example.com/app", stream_key: THEIRS, name: THEIRS },
-  });
+  const hook = await app.as(key).createWebhook({ url: "https://example.com/", description: THEIRS });
+  const sent = await app.as(key).testWebhook(hook.body.id);
+  const live = await app.as(key).createChannel({ channel: "theirs", name: THEIRS });
+  const target = await app
+    .as(key)
+    .createSimulcastTarget(live.body.id, { url: "rtmp://example.com/app", stream_key: THEIRS, name: THEIRS });
   const batch = await leased(app, key, { name: THEIRS });
   const batchUpload = await batch.want(`${THEIRS}.m4s`, "abc", { multipart: true });
   // Assets that are not ready are not counted.
   const { id: asset_id } = await film(app, tenantId);
-  await app.call("PATCH", `/api/v1/assets/${asset_id}`, { key, body: { video_asset: { title: THEIRS } } });
-  await app.call("POST", "/api/v1/playback_events", {
-    body: { asset_id, session_id: THEIRS, viewer_id: THEIRS, event: "play" },
-  });
+  await app.as(key).updateAsset(asset_id, { video_asset: { title: THEIRS } });
+  await app.as().recordPlaybackEvents({ asset_id, session_id: THEIRS, viewer_id: THEIRS, event: "play" });
   await app.runTask("record-views");
-  const { body: user } = await app.call("POST", "/api/v1/users", {
-    admin: app.admin,
-    body: {
-      tenant_id: tenantId,
-      email: `${THEIRS}@example.com`,
-      name: THEIRS,
-      role: "viewer",
-      password: "their secret",
-    },
+  const { body: user } = await app.as({ admin: app.admin }).createTenantUser({
+    tenant_id: tenantId,
+    email: `${THEIRS}@example.com`,
+    name: THEIRS,
+    role: "viewer",
+    password: "their secret",
   });
-  const { body: invitation } = await app.call("POST", "/api/v1/users/invitations", {
-    admin: app.admin,
-    body: { tenant_id: tenantId, email: `invited-${THEIRS}@example.com`, role: "viewer" },
-  });
+  const { body: invitation } = await app
+    .as({ admin: app.admin })
+    .createInvitation({ tenant_id: tenantId, email: `invited-${THEIRS}@example.com`, role: "viewer" });
   const audio = await insertedAudio(app, { tenantId, assetId: asset_id });
   const texts = { tenantId, assetId: completed.body.asset.id, subtitleId: subtitle.id };
   const captions = await insertedCaptions(app, texts);
   const share = await app.call("POST", `${theirs}/shares`, { key, body: { name: THEIRS } });
   const code = new URL(share.body.url).pathname.slice("/s/".length);
   const file = await app.call("POST", `${theirs}/static_renditions`, { key, body: { name: "highest" } });
-  const restriction = await app.call("POST", "/api/v1/playback_restrictions", { key, body: { allowed_domains: [] } });
-  const moved = await app.call("POST", "/api/v1/import_runs", {
-    key,
-    body: { provider: "folder", source: THEIRS, total: 1 },
-  });
+  const restriction = await app.as(key).createPlaybackRestriction({ allowed_domains: [] });
+  const moved = await app.as(key).createImportRun({ provider: "folder", source: THEIRS, total: 1 });
   const paths = {
     "/api/v1/import_runs/:id": String(moved.body.id),
     "/api/v1/analytics/viewers/:viewer_id": THEIRS,

@@ -1,14 +1,15 @@
 import { newFolder } from "./folder.ts";
 import { insertAssets } from "./many-assets.ts";
 import { type RunningServer, startServer } from "./process.ts";
+import { typedClient } from "./typed-client.ts";
 
 export const ROWS = 100_000;
 export const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60" };
 
 async function tenantOf({ call, admin }: RunningServer, slug: string) {
-  const { id } = (await call("POST", "/api/v1/admin/tenants", { admin, body: { name: slug, slug } })).body;
+  const { id } = (await typedClient(call)({ admin }).createTenant({ name: slug, slug })).body;
   const body = { tenant_id: id, scopes: ["assets:read", "assets:write"] };
-  return { id: id as number, key: (await call("POST", "/api/v1/api_keys", { admin, body })).body.token as string };
+  return { id: id as number, key: (await typedClient(call)({ admin }).createApiKey(body)).body.token as string };
 }
 
 /** A data directory with two tenants, one of which has so many assets. */
@@ -28,4 +29,4 @@ export const csv = (title: string, rows = ROWS) =>
   `title,tags,original_filename\n${Array.from({ length: rows }, (_, i) => `${title} ${i + 1},take=${i % 9},${i + 1}.mp4\n`).join("")}`;
 
 export const send = (server: RunningServer, key: string, raw: string) =>
-  server.call("POST", "/api/v1/assets/import", { key, raw, headers: { "content-type": "text/csv" } });
+  server.as({ key, headers: { "content-type": "text/csv" } }).importAssets(raw);

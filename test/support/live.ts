@@ -35,7 +35,7 @@ export type TestChannel = { id: number; channel: string; stream_key: string; key
 export async function newChannel(server: LiveServer, fields: Record<string, unknown> = {}): Promise<TestChannel> {
   const key = await tenantKey(server);
   const body = { channel: "stage", playback_policy: "public", ...fields };
-  const created = await server.call("POST", "/api/v1/live/channels", { key, body });
+  const created = await server.as(key).createChannel(body);
   expect(created.status).toBe(201);
   return { ...created.body, key };
 }

@@ -148,6 +148,6 @@ export async function tenantKey(
   { call, admin }: Pick<RunningServer, "call" | "admin">,
   scopes: readonly string[] = ["assets:read", "assets:write", "playback:read"],
 ): Promise<string> {
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
-  return (await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } })).body.token;
+  const tenant = await typedClient(call)({ admin }).createTenant({ name: "T", slug: "t" });
+  return (await typedClient(call)({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes })).body.token;
 }

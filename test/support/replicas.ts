@@ -7,6 +7,7 @@ import { until } from "./descendants.ts";
 import { emptyFolder } from "./folder.ts";
 import { freshly } from "./fresh.ts";
 import { type Ended, type RunningServer, run, startServer } from "./process.ts";
+import { typedClient } from "./typed-client.ts";
 
 type Env = Record<string, string>;
 
@@ -64,9 +65,9 @@ export function load({ base, admin }: RunningServer, { clients = 8 } = {}): Load
     while (!isOver) {
       const slug = `tenant-${++tenants}`;
       sent.set(slug, Date.now());
-      const answer = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: slug, slug } }).catch(
-        () => null,
-      );
+      const answer = await typedClient(call)({ admin })
+        .createTenant({ name: slug, slug })
+        .catch(() => null);
       if (answer?.status === 201) acknowledged.set(slug, Date.now());
       else if (!isOver) await sleep(20);
     }

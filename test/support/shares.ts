@@ -1,12 +1,13 @@
 import { expect } from "vitest";
 import type { TestApp } from "./app.ts";
 import type { Answer } from "./client.ts";
+import { typedClient } from "./typed-client.ts";
 
 type Calls = Pick<TestApp, "call">;
 
 /** A share of an asset. */
 export async function shareOf(app: Calls, key: string, assetId: number, fields: Record<string, unknown> = {}) {
-  const made = await app.call("POST", `/api/v1/assets/${assetId}/shares`, { key, body: fields });
+  const made = await typedClient(app.call)(key).createShare(assetId, fields);
   expect(made.status, made.text).toBe(201);
   return made.body;
 }

@@ -1,4 +1,5 @@
 import type { TestApp } from "./app.ts";
+import { typedClient } from "./typed-client.ts";
 
 export const VTT = "WEBVTT\n\n00:00:00.000 --> 00:00:02.000\nHello\n";
 
@@ -23,7 +24,7 @@ export async function subtitled(
   fields?: Record<string, string | null>,
   file?: string,
 ) {
-  const made = await app.call("POST", `/api/v1/assets/${assetId}/subtitles`, { key, raw: subtitleForm(fields, file) });
+  const made = await typedClient(app.call)(key).createSubtitle(assetId, subtitleForm(fields, file));
   if (made.status !== 201) throw new Error(made.text);
   return made.body;
 }

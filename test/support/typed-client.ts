@@ -69,7 +69,7 @@ export type TypedAnswer<Id extends OperationId> = {
 
 /**
  * A method for each operation of the API, by its operation id, as in the TypeScript client. Its arguments are the values of
- * the path, the body of the request (where there is one), and the query.
+ * the path, the body of the request (where there is one), and the query. Text is sent as it is to a caller's content type.
  */
 export type TypedClient = {
   [Id in OperationId]: (
@@ -108,7 +108,8 @@ class Client {
       const value = async function (this: Client, ...input: unknown[]) {
         const path = template.replace(/\{\w+\}/g, (name) => segmentOf(name, input.shift()));
         const body = takesBody ? input.shift() : undefined;
-        const options = { ...this.options, ...(isJson(body) ? { body } : { raw: body as CallOptions["raw"] }) };
+        const isRaw = !isJson(body) || (typeof body === "string" && this.options.headers?.["content-type"]);
+        const options = { ...this.options, ...(isRaw ? { raw: body as CallOptions["raw"] } : { body }) };
         const answer = await this.call(method, path + searchOf(input.shift()), options);
         return { ...answer, error: answer.status < 400 ? undefined : answer.body };
       };

@@ -1,5 +1,6 @@
 import type { TestApp } from "./app.ts";
 import type { Random } from "./crash/random.ts";
+import { typedClient } from "./typed-client.ts";
 
 export const HOUR = 3_600_000;
 export type Told = {
@@ -131,21 +132,18 @@ export function randomView(random: Random, assets: readonly { id: number; second
 
 /** An asset of a known duration that needs no media. */
 export async function film({ call, admin }: Pick<TestApp, "call" | "admin">, tenantId: number, seconds = 100) {
-  const made = await call("POST", "/api/v1/assets", {
-    admin,
-    body: {
-      tenant_id: tenantId,
-      video_asset: {
-        title: "Film",
-        input_status: "uploaded",
-        playback_status: "ready",
-        // With signed playback nothing is counted without a token.
-        playback_policy: "public",
-        source_bytes: 1,
-        storage_bytes: 1,
-        duration_seconds: seconds,
-        source_key: `tenants/${tenantId}/sources/x.mp4`,
-      },
+  const made = await typedClient(call)({ admin }).createAsset({
+    tenant_id: tenantId,
+    video_asset: {
+      title: "Film",
+      input_status: "uploaded",
+      playback_status: "ready",
+      // With signed playback nothing is counted without a token.
+      playback_policy: "public",
+      source_bytes: 1,
+      storage_bytes: 1,
+      duration_seconds: seconds,
+      source_key: `tenants/${tenantId}/sources/x.mp4`,
     },
   });
   if (made.status !== 201) throw new Error(made.text);

@@ -121,7 +121,7 @@ export const billingRoutes = [
     operationId: "receivePaymentNotification",
     summary: "Receive a notification of the payment provider",
     raw: true,
-    rawBody: { "application/json": v.looseObject({}) },
+    rawBody: { "application/json": v.record(v.string(), v.unknown()) },
     responses: { 200: Received },
     errors: {
       400: ["invalid_json", "incomplete_body"],

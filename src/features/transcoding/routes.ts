@@ -83,7 +83,7 @@ export const jobRoutes = [
       profile: v.optional(v.pipe(v.string(), v.maxLength(100), v.description("Its name; default: that of the tenant"))),
       tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token: the tenant whose profile is meant"))),
     }),
-    responses: { 200: v.looseObject({}) },
+    responses: { 200: v.record(v.string(), v.unknown()) },
     errors: { 404: ["not_found"], 422: ["encoding_profile_unknown", "watermark_missing"] },
     handle: ({ app, caller, query }) => specForClient(app, caller, query),
   }),

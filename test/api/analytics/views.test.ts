@@ -127,13 +127,13 @@ test("who watches now: by video, of half a minute and of five, with the minutes 
   const beat = (asset_id: number, session_id: string) =>
     report([{ asset_id, session_id, event: "heartbeat", watched_seconds: 10 }]);
   const watching = async () => {
-    const { body } = await app.call("GET", "/api/v1/analytics/now", { key });
+    const { body } = await app.as(key).getWatchedNow();
     const { viewers, viewers_5m, videos, timeseries } = body;
     expect(timeseries).toHaveLength(30);
     return {
       all: [viewers, viewers_5m],
-      videos: videos.map((video: Record<string, number>) => [video.asset_id, video.viewers, video.viewers_5m]),
-      minutes: timeseries.map((minute: { viewers: number }) => minute.viewers).filter(Boolean),
+      videos: videos.map((video) => [video.asset_id, video.viewers, video.viewers_5m]),
+      minutes: timeseries.map((minute) => minute.viewers).filter(Boolean),
     };
   };
   app.advance(2 * HOUR);

@@ -157,8 +157,7 @@ describe("the import", () => {
       data.append("file", new File([csv], "a.csv", { type: "text/csv" }));
       return data;
     };
-    const post = (data: FormData, options: Record<string, string>) =>
-      app.call("POST", "/api/v1/assets/import", { ...options, raw: data as any });
+    const post = (data: FormData, options: Record<string, string>) => app.as({ ...options }).importAssets(data as any);
     expectError(await post(form({}), { admin: app.admin }), 422, "parameter_missing");
     expectError(await post(form({ tenant_id: "x" }), { admin: app.admin }), 422, "parameter_missing");
     expectError(await post(form({ tenant_id: "99" }), { admin: app.admin }), 404, "not_found");

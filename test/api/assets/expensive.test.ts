@@ -8,6 +8,7 @@ import { newFolder } from "#test/support/folder.ts";
 import { startServer } from "#test/support/process.ts";
 import { subtitled } from "#test/support/subtitles.ts";
 import { KEY, translationService } from "#test/support/translation-services.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 /** Last path segments of expensive operations. */
 const COSTLY = /\/(preview|commit|sync|translate|export|graph_export|import|clips)$/;
@@ -31,7 +32,7 @@ test("every expensive route declares its queue, which the document shows", async
 /** Where a new track is translated. */
 async function trackOf(call: Call, key: string): Promise<string> {
   const body = { filename: "a.mp4", bytes_expected: 1 };
-  const { asset_id: id } = (await call("POST", "/api/v1/uploads/initiate", { key, body })).body;
+  const { asset_id: id } = (await typedClient(call)(key).initiateUpload(body)).body;
   return `/api/v1/assets/${id}/subtitles/${(await subtitled({ call }, key, id)).id}/translate`;
 }
 

@@ -61,7 +61,7 @@ test.each(RESERVED_TAGS)("a tag named %s is refused, not dropped", async (reserv
   const { asset } = await uploaded(app, key, { tags: { kept: 1 } });
   const headers = { "content-type": "application/json" };
   const raw = `{"other":2,"${reserved}":"x"}`;
-  const answer = await app.call("PATCH", `/api/v1/assets/${asset.id}/tags`, { key, raw, headers });
+  const answer = await app.as({ key, headers }).unchecked.updateTags(asset.id, raw);
   expectError(answer, 422, "validation_failed");
   expect((await app.as(key).getAsset(asset.id)).body.tags).toEqual({ kept: 1 });
 });

@@ -33,7 +33,7 @@ async function add(id: number, name: string, from: number, to = SECONDS): Promis
   data.append("language", "de");
   data.append("name", name);
   data.append("file", new Blob([new Uint8Array(await markedFile(from, to - from))]), "dub.wav");
-  const { status, text } = await app.call("POST", `/api/v1/assets/${id}/audio_tracks`, { key, raw: data });
+  const { status, text } = await app.as(key).createAudioTrack(id, data);
   expect(status, text).toBe(201);
   expect(await workOnce(app)).toBe("completed");
 }

@@ -43,7 +43,7 @@ async function add(id: number, from: number): Promise<{ id: number }> {
   const data = new FormData();
   for (const [name, value] of Object.entries({ language: "de", name: "Dub" })) data.append(name, value);
   data.append("file", new Blob([new Uint8Array(await markedFile(from, SECONDS))]), "dub.wav");
-  const { status, text, body } = await app.call("POST", `/api/v1/assets/${id}/audio_tracks`, { key, raw: data });
+  const { status, text, body } = await app.as(key).createAudioTrack(id, data);
   expect(status, text).toBe(201);
   expect(await workOnce(app)).toBe("completed");
   return body;

@@ -5,6 +5,7 @@ import { onPort } from "#test/support/clip-worker.ts";
 import { callback, next, putArtifacts, uploaded } from "#test/support/flow.ts";
 import { longManifests, longSubtitle } from "#test/support/long-manifests.ts";
 import { subtitled } from "#test/support/subtitles.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const SHORT = 180;
 const LONG = 3 * 3600;
@@ -47,7 +48,7 @@ test("a clip of an asset of three hours takes little more than one of three minu
     const start_seconds = 1 + (round * (seconds - 65)) / ROUNDS;
     const before = process.cpuUsage();
     const body = { start_seconds, end_seconds: start_seconds + 60 };
-    const answer = await call("POST", `/api/v1/assets/${ids[seconds]}/clips`, { key, body });
+    const answer = await typedClient(call)(key).createClip(ids[seconds], body);
     const { user, system } = process.cpuUsage(before);
     expect(answer.status, answer.text).toBe(201);
     expect(answer.body).toMatchObject({ playback_status: "ready" });

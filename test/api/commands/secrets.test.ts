@@ -57,16 +57,12 @@ test("no log and no table of the database contains a secret after a video's whol
     .initiateUpload({ filename: "a.mp4", bytes_expected: 3 });
   signature(initiated.body.upload_url);
   expect((await server.call("PUT", `${initiated.body.upload_url}0`, { raw: "abc" })).status).toBe(403);
-  await server.call("POST", "/api/v1/api_keys", {
-    key,
-    raw: `{"token":"${key}`,
-    headers: { "content-type": "application/json" },
-  });
+  await server.as({ key, headers: { "content-type": "application/json" } }).createApiKey(`{"token":"${key}`);
   expect((await server.as(`${key}x`).listAssets()).status).toBe(401);
   // A signing key's private key, generated here or submitted by mistake; and a token that it signed.
   const pair = { tenant_id: made.asset.tenant_id, algorithm: "EdDSA" };
   const signing = { admin: tokens.admin, headers: { "idempotency-key": "pair" } };
-  const signer = (await server.call("POST", "/api/v1/signing_keys", { ...signing, body: pair })).body;
+  const signer = (await server.as({ ...signing }).createSigningKey(pair)).body;
   const privateKey = Buffer.from(signer.private_key, "base64").toString();
   secrets.push(signer.private_key, privateKey.split("\n")[1] as string);
   for (const public_key of [privateKey, signer.private_key]) {

@@ -4,6 +4,7 @@ import { SCOPES } from "#platform/http/caller.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { signIn, withSession } from "#test/support/sessions.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const path = "/api/v1/session";
 const password = "correct horse battery staple";
@@ -38,9 +39,9 @@ describe("a session", () => {
       expires_at: expect.any(String),
     });
     const call = withSession(app, session);
-    const made = await call("POST", "/api/v1/admin/tenants", { body: { name: "Made", slug: "made" } });
+    const made = await typedClient(call)().createTenant({ name: "Made", slug: "made" });
     expect(made.status).toBe(201);
-    expect((await call("GET", "/api/v1/admin/tenants/made")).body.id).toBe(made.body.id);
+    expect((await typedClient(call)().getTenant("made")).body.id).toBe(made.body.id);
     expect((await call("GET", path)).body).toEqual(session.body);
   });
 
@@ -49,10 +50,10 @@ describe("a session", () => {
     const session = await signIn(app, { api_key: await app.key(tenant.id, ["assets:read"]) });
     expect(session.body).toMatchObject({ subject: "api_key", tenant_id: tenant.id, scopes: ["assets:read"] });
     const call = withSession(app, session);
-    expect((await call("GET", "/api/v1/assets")).status).toBe(200);
-    expectError(await call("GET", "/api/v1/webhooks"), 403, "forbidden_scope");
-    expectError(await call("GET", "/api/v1/admin/audit"), 401, "unauthorized");
-    expectError(await call("DELETE", "/api/v1/device_tokens/current"), 404, "not_found");
+    expect((await typedClient(call)().listAssets()).status).toBe(200);
+    expectError(await typedClient(call)().listWebhooks(), 403, "forbidden_scope");
+    expectError(await typedClient(call)().listAuditEntries(), 401, "unauthorized");
+    expectError(await typedClient(call)().revokeCurrentToken(), 404, "not_found");
   });
 
   test("of a user has all scopes in the user's tenant, and is audited as that user", async () => {
@@ -61,9 +62,7 @@ describe("a session", () => {
     const session = await signIn(app, { email: user.email.toUpperCase(), password });
     expect(session.body).toMatchObject({ subject: "user", tenant_id: tenant.id, scopes: [...SCOPES] });
     const call = withSession(app, session);
-    const key = await call("POST", "/api/v1/api_keys", {
-      body: { tenant_id: tenant.id, name: "Mine", scopes: ["assets:read"] },
-    });
+    const key = await typedClient(call)().createApiKey({ tenant_id: tenant.id, name: "Mine", scopes: ["assets:read"] });
     expect([key.status, key.body.tenant_id]).toEqual([201, tenant.id]);
     const audit = await app.as({ admin: app.admin }).listAuditEntries({ tenant_id: tenant.id });
     const actors = audit.body.map((entry) => [entry.route, entry.actor, entry.user_id, entry.key_id]);

@@ -160,8 +160,8 @@ test("a stream ends with its credential", async () => {
   const ofKey = await open({ "x-api-key": key });
   const ofSession = await open({ cookie: session.cookie });
   const other = await open({ "x-api-key": await app.key(tenant.id) });
-  const keys = await app.call("GET", `/api/v1/api_keys?tenant_id=${tenant.id}`, { admin: app.admin });
-  const { id } = keys.body.find((one: any) => one.last_four === key.slice(-4));
+  const keys = await app.as({ admin: app.admin }).listApiKeys({ tenant_id: tenant.id });
+  const id = keys.body.find((one) => one.last_four === key.slice(-4))?.id;
   expect((await app.as({ admin: app.admin }).revokeApiKey(id)).status).toBe(204);
   expect(await Promise.all([ofKey.ended, ofSession.ended])).toEqual([true, true]);
   const suspended = { admin: app.admin, body: { status: "suspended" } };

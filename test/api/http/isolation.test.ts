@@ -326,8 +326,11 @@ test("a track of another's asset is not found on one's own", async () => {
 });
 
 test("a delivery of another's endpoint is not found on one's own", async () => {
-  const made = await app.call("POST", "/api/v1/webhooks", { key: keys.all, body: { url: "https://example.com/" } });
-  const path = (theirs.paths["/api/v1/webhooks/:id/deliveries/:delivery_id"] as string).replace(/^\d+/, made.body.id);
+  const made = await app.as(keys.all).createWebhook({ url: "https://example.com/" });
+  const path = (theirs.paths["/api/v1/webhooks/:id/deliveries/:delivery_id"] as string).replace(
+    /^\d+/,
+    `${made.body.id}`,
+  );
   const answer = await app.call("POST", `/api/v1/webhooks/${path}/resend`, { key: keys.all });
   expect([answer.status, answer.body.code]).toEqual([404, "not_found"]);
 });

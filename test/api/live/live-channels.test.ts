@@ -122,8 +122,7 @@ describe("the fields of a channel for streams", () => {
   test("name a profile of the tenant or of the operator, and of no other tenant", async () => {
     const other = await app.tenant();
     const theirs = await app.key(other.id);
-    const profile = (name: string, credentials: object) =>
-      app.call("POST", "/api/v1/encoding_profiles", { ...credentials, body: { name } });
+    const profile = (name: string, credentials: object) => app.as({ ...credentials }).createEncodingProfile({ name });
     expect((await profile("foreign", { key: theirs })).status).toBe(201);
     expect((await profile("own", { key })).status).toBe(201);
     expect((await profile("shared", { admin: app.admin })).status).toBe(201);

@@ -22,7 +22,7 @@ beforeAll(async () => {
 async function ready(): Promise<{ id: number; title: string }> {
   const { asset } = await readyAsset(app, key);
   const { id } = asset;
-  return (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
+  return (await app.as(key).getAsset(id)).body;
 }
 
 type Sent = { status: number; body: { data: never; error: { type: string; messages: string[] } } };
@@ -190,7 +190,7 @@ describe("a change", () => {
     const { id } = await ready();
     const path = `/video/v1/assets/${id}`;
     const tags = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`t${index}`, 1]));
-    expect((await app.call("PATCH", `/api/v1/assets/${id}/tags`, { key, body: tags })).status).toBe(200);
+    expect((await app.as(key).updateTags(id, tags)).status).toBe(200);
     const before = await data("GET", path);
     const answer = await refused("PATCH", path, { passthrough: "one more", meta: { title: "New" } });
     expect(answer).toEqual([400, "invalid_parameters", "meta: adds more tags than an asset may have"]);
@@ -198,7 +198,7 @@ describe("a change", () => {
   });
 
   test("of a native channel that is refused for its passthrough changes nothing", async () => {
-    const made = await app.call("POST", "/api/v1/live/channels", { key, body: { channel: "native", name: "Before" } });
+    const made = await app.as(key).createChannel({ channel: "native", name: "Before" });
     const path = `/video/v1/live-streams/${made.body.id}`;
     const answer = await refused("PATCH", path, { meta: { title: "After" }, reconnect_window: 7, passthrough: "x" });
     expect(answer.slice(0, 2)).toEqual([422, "not_supported"]);

@@ -183,7 +183,7 @@ test("a large caption file is indexed by the scheduled task, in short transactio
   const id = await made("Long");
   const text = vtt(...Array.from({ length: 7000 }, (_, n) => `a line of captions number${n} b${n * 7}`));
   const raw = subtitleForm({}, text);
-  expect((await app.call("POST", `/api/v1/assets/${id}/subtitles`, { key, raw })).status).toBe(201);
+  expect((await app.as(key).createSubtitle(id, raw)).status).toBe(201);
   expect(await ids("number6999")).toEqual([]);
   await app.runTask("index-texts");
   expect(await ids("number6999")).toEqual([id]);

@@ -46,11 +46,7 @@ test("an import merges what it adds to the text index", async () => {
   // Twenty rounds in one file: each row changes an asset that an earlier one has changed.
   const rows = Array.from({ length: 20 * ASSETS }, (_, n) => `Round ${n},${n % ASSETS}.mp4`);
   const raw = ["title,original_filename", ...rows].join("\n");
-  const { status } = await app.call("POST", "/api/v1/assets/import", {
-    key,
-    raw,
-    headers: { "content-type": "text/csv" },
-  });
+  const { status } = await app.as({ key, headers: { "content-type": "text/csv" } }).importAssets(raw);
   expect(status).toBe(200);
   expect(await segmentsOf(app)).toBeLessThan(20);
   expect(await search(`Round ${rows.length - 1}`)).toEqual([`Round ${rows.length - 1}`]);

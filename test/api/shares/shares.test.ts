@@ -213,12 +213,8 @@ describe("the end of a share", () => {
 });
 
 test("of the shares of an asset that were deleted, the last thousand are remembered", async () => {
-  const codes = async (count: number) => {
-    const made = [];
-    for (let index = 0; index < count; index++) made.push(await share());
-    return made;
-  };
-  const [oldest, newest] = await codes(2);
+  const oldest = await share();
+  const newest = await share();
   const end = async (one: { id: number }) => {
     app.advance(1000);
     expect((await app.as(key).deleteShare(asset.id, one.id)).status).toBe(204);

@@ -96,7 +96,7 @@ async function addDub({ id }: Asset): Promise<{ id: number }> {
   const data = new FormData();
   for (const [name, value] of Object.entries({ language: "de", name: "Dub" })) data.append(name, value);
   data.append("file", new Blob([new Uint8Array(await markedFile(0.5, SECONDS))]), "dub.wav");
-  const added = await app.call("POST", `/api/v1/assets/${id}/audio_tracks`, { key, raw: data });
+  const added = await app.as(key).createAudioTrack(id, data);
   expect(added.status, added.text).toBe(201);
   expect(await workOnce(app)).toBe("completed");
   const body = { is_default: true };

@@ -144,7 +144,7 @@ describe("a track", () => {
         for (const [id, text] of [
           [track.id, file],
           [reference.id, vtt(moved(film, (ms) => ms + by))],
-        ])
+        ] as const)
           await app.as(key).updateSubtitle(asset.id, id, { content: text });
         const there = await app
           .as({ admin: app.admin })

@@ -107,7 +107,7 @@ async function populate(owner: { id: number }, token: string) {
   ] as const)
     expect((await app.call("POST", `/api/v1/admin/${what}`, { ...admin(), body })).status).toBe(201);
   const invited = { tenant_id: owner.id, email: `i${owner.id}@example.com`, role: "viewer" };
-  expect((await app.call("POST", "/api/v1/users/invitations", { ...admin(), body: invited })).status).toBe(201);
+  expect((await app.as({ ...admin() }).createInvitation(invited)).status).toBe(201);
   const logo = { ...admin(), raw: png(8, 8), headers: { "content-type": "image/png" } };
   expect((await app.call("PUT", `/api/v1/tenants/${owner.id}/logo`, logo)).status).toBe(200);
   await signIn(app, { api_key: token });
@@ -160,9 +160,9 @@ describe("DELETE /api/v1/admin/tenants/{ref}", () => {
     for (const status of ["active", "suspended"])
       expectError(await app.call("PATCH", at(tenant.id), { ...admin(), body: { status } }), 409, "tenant_deleting");
     const body = { tenant_id: tenant.id, scopes: ["assets:read"] };
-    expectError(await app.call("POST", "/api/v1/api_keys", { ...admin(), body }), 404, "not_found");
+    expectError(await app.as({ ...admin() }).createApiKey(body), 404, "not_found");
     const again = { name: "Again", slug: tenant.slug };
-    expectError(await app.call("POST", "/api/v1/admin/tenants", { ...admin(), body: again }), 422, "validation_failed");
+    expectError(await app.as({ ...admin() }).createTenant(again), 422, "validation_failed");
     expect((await app.call("GET", at(tenant.slug), admin())).body.status).toBe("deleting");
     const listed = (await app.call("GET", "/api/v1/tenants", admin())).body;
     expect(listed.find((one: { id: number }) => one.id === tenant.id).status).toBe("deleting");
@@ -170,7 +170,7 @@ describe("DELETE /api/v1/admin/tenants/{ref}", () => {
 
     await app.runTask("delete-tenants");
     expectError(await app.call("GET", at(tenant.slug), admin()), 404, "not_found");
-    expect((await app.call("POST", "/api/v1/admin/tenants", { ...admin(), body: again })).status).toBe(201);
+    expect((await app.as({ ...admin() }).createTenant(again)).status).toBe(201);
     expect((await app.call("GET", "/metrics", admin())).text).toMatch(/^vodbox_tenants_deleting 0$/m);
   });
 

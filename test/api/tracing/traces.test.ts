@@ -114,7 +114,7 @@ describe("the trace of a client", () => {
     const server = await startServer(emptyFolder(), { env: tracing(traces, more) });
     const key = await tenantKey(server);
     const assets = (flags: string, credential: object) =>
-      server.call("GET", "/api/v1/assets", { ...credential, headers: { traceparent: traceparent(flags) } });
+      server.as({ ...credential, headers: { traceparent: traceparent(flags) } }).listAssets();
     return { traces, server, key, assets };
   };
   const LIST = "GET /api/v1/assets";

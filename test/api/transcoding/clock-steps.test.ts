@@ -59,7 +59,7 @@ const WORK = [
       for (const [name, value] of Object.entries({ language: "de", name: "Deutsch", role: "dub" }))
         raw.append(name, value);
       raw.append("file", new Blob(["not really audio"]), "dub.wav");
-      return app.call("POST", `/api/v1/assets/${asset.id}/audio_tracks`, { key, raw });
+      return app.as(key).createAudioTrack(asset.id, raw);
     },
   },
 ];

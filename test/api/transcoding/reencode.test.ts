@@ -33,7 +33,7 @@ async function completed(segment: string): Promise<any> {
   return contract;
 }
 const reencode = (id: number, body: unknown = {}, credential: Record<string, unknown> = { key }) =>
-  app.call("POST", `/api/v1/assets/${id}/reencode`, { ...credential, body });
+  app.as({ ...credential }).unchecked.reencodeAsset(id, body);
 const assetOf = async (id: number) => (await app.as(key).getAsset(id)).body;
 const get = (url: string) => app.opened.server.fetch(new Request(url));
 

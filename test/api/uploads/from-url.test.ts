@@ -204,9 +204,9 @@ test("a server that is killed during a fetch starts it again", async () => {
   const dataDir = emptyFolder();
   const first = await startServer(dataDir, { env });
   const admin = { admin: first.admin };
-  await first.call("POST", "/api/v1/admin/tenants", { ...admin, body: { name: "A", slug: "a" } });
+  await first.as({ ...admin }).createTenant({ name: "A", slug: "a" });
   const body = { tenant_id: 1, url: `${site}/x.mp4` };
-  const upload = (await first.call("POST", "/api/v1/uploads/from_url", { ...admin, body })).body;
+  const upload = (await first.as({ ...admin }).uploadFromUrl(body)).body;
   await began.promise;
   first.child.kill("SIGKILL");
   await first.ended;

@@ -122,14 +122,14 @@ test("device tokens need a code too, and a new password leaves the factor on", a
 test("wrong codes are limited by user, and asking for a code is no failure", async () => {
   const strict = await testApp({ rate_limit_session: "5/60" });
   const { call, me, email } = await person(strict);
-  const { body } = await call("POST", "/api/v1/me/totp");
+  const { body } = await typedClient(call)().createMyTotp();
   const code = new TOTP({ secret: Secret.fromBase32(body.secret) }).generate();
   expect((await me.confirmMyTotp({ code })).status).toBe(200);
   const attempt = (totp?: string) => strict.as().createSession({ email, password: PASSWORD, ...(totp && { totp }) });
   for (let n = 0; n < 7; n++) expectError(await attempt(), 401, "totp_required");
-  const off = () => call("DELETE", "/api/v1/me/totp", { body: { code: "000000" } });
+  const off = () => typedClient(call)().deleteMyTotp({ code: "000000" });
   const codes = [];
-  for (let n = 0; n < 7; n++) codes.push((await off()).body.code);
+  for (let n = 0; n < 7; n++) codes.push((await off()).error.code);
   expect(new Set(codes)).toEqual(new Set(["wrong_code", "rate_limited"]));
   // Whatever the address and the route.
   expectError(await attempt("000000"), 429, "rate_limited");

@@ -92,7 +92,7 @@ describe("users", () => {
 
 describe("an invitation", () => {
   const invite = (call: ReturnType<typeof withSession>, email: string, role = "editor") =>
-    call("POST", "/api/v1/users/invitations", { body: { email, role } });
+    typedClient(call)().createInvitation({ email, role });
   const codeOf = ({ url }: { url: string }) => url.split("/").at(-1) as string;
   const accept = (code: string) => app.as().acceptInvitation(code, { name: "Ann", password: PASSWORD });
 
@@ -179,10 +179,9 @@ describe("one's own account", () => {
   test("guesses of the current password are limited, whatever their address", async () => {
     const strict = await testApp({ rate_limit_session: "5/60" });
     const { call } = await company(strict);
-    const guess = () =>
-      call("POST", "/api/v1/me/password", { body: { current_password: "wrong", new_password: PASSWORD } });
+    const guess = () => typedClient(call)().changeMyPassword({ current_password: "wrong", new_password: PASSWORD });
     const codes = [];
-    for (let n = 0; n < 7; n++) codes.push((await guess()).body.code);
+    for (let n = 0; n < 7; n++) codes.push((await guess()).error.code);
     expect(new Set(codes)).toEqual(new Set(["wrong_password", "rate_limited"]));
     await strict.close();
   });

@@ -52,8 +52,8 @@ const isPrimary = (name: string) => /^(\d+p|audio)$/.test(name);
 
 test("the asset has renditions of all codecs", async () => {
   const { key } = platform;
-  const { body } = await platform.call("GET", `/api/v1/assets/${asset.id}`, { key });
-  expect(body.renditions.map(({ name, codec }: Record<string, string>) => [name, codec])).toEqual([
+  const { body } = await platform.as(key).getAsset(asset.id);
+  expect(body.renditions.map(({ name, codec }) => [name, codec])).toEqual([
     ...[
       ["360p", "h264"],
       ["240p", "h264"],

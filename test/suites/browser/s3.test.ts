@@ -106,14 +106,8 @@ test("in parts, by push and by tus a source arrives on S3, and nothing else rema
     expect(film.equals(Buffer.from(await (await fetch(download.url)).arrayBuffer()))).toBe(true);
   }
 
-  const begun = await call("POST", "/api/v1/uploads/initiate_multipart", {
-    key,
-    body: { filename: "b.mp4", bytes_expected: film.length },
-  });
-  const { body: signed } = await call("POST", `/api/v1/uploads/${begun.body.id}/sign_part`, {
-    key,
-    body: { part_number: 2 },
-  });
+  const begun = await as(key).initiateMultipartUpload({ filename: "b.mp4", bytes_expected: film.length });
+  const { body: signed } = await as(key).signUploadPart(begun.body.id, { part_number: 2 });
   const part = await fetch(signed.url, { method: "PUT", body: new Uint8Array(film.subarray(0, begun.body.part_size)) });
   const state = await as(key).getUpload(begun.body.id);
   const etag = part.headers.get("etag");
@@ -169,8 +163,8 @@ async function published(settings: Record<string, unknown> = {}) {
 }
 const egressOf = async (app: TestApp, id: number) => {
   await app.runTask("count-egress");
-  const { body } = await app.call("GET", "/api/v1/tenants", { admin: app.admin });
-  return body.find((tenant: { id: number }) => tenant.id === id).egress_bytes;
+  const { body } = await app.as({ admin: app.admin }).listTenants();
+  return body.find((tenant) => tenant.id === id)?.egress_bytes ?? 0;
 };
 
 test("redirect: segments redirect to S3 for a while, texts are served", async () => {

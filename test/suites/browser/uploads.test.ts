@@ -179,7 +179,7 @@ test("tus-js-client uploads unchanged, over a connection that breaks, and resume
   const uploadUrl = (made.headers.get("location") as string).replace(server.base, line.base);
   const seen = await withTus(page, line.base, { bytes, uploadUrl });
   expect([seen.end, line.cuts()]).toEqual(["success", 2]);
-  const session = await server.call("GET", `/api/v1/uploads/${idIn(seen.url)}`, { key });
+  const session = await server.as(key).getUpload(idIn(seen.url));
   expect(session.body).toMatchObject({ status: "completed", bytes_received: bytes });
   expect(await sourceOf(session.body.asset_id)).toBe(sha256(pattern(bytes)));
 
@@ -189,6 +189,6 @@ test("tus-js-client uploads unchanged, over a connection that breaks, and resume
   await first.page.reload();
   const resumed = await withTus(first.page, server.base, { bytes: bytes + 1 });
   expect(resumed).toEqual({ end: "success", url: left.url, from: 2 * MIB });
-  const done = await server.call("GET", `/api/v1/uploads/${idIn(left.url)}`, { key });
+  const done = await server.as(key).getUpload(idIn(left.url));
   expect(await sourceOf(done.body.asset_id)).toBe(sha256(pattern(bytes + 1)));
 });

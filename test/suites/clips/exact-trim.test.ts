@@ -145,7 +145,7 @@ test("clips of it play on, a clip is trimmed alone, and a new encode has the ful
     [asset.id, 11.4, 17],
     [clip.id, 3.6, 9],
     [exact.id, 0.4, 7.4],
-  ]) {
+  ] as const) {
     expect((await trim(id, start, end)).status).toBe(202);
     expect(await workOnce(app)).toBe("completed");
   }

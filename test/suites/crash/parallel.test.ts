@@ -32,8 +32,8 @@ const job = async (server: RunningServer, { job, key }: Uploaded) => (await serv
 async function expectWhole(server: RunningServer, { asset, key }: Uploaded): Promise<void> {
   // No worker elsewhere reads everything: then the server computes the checksum afterwards.
   const body = await until("the checksum is known", async () => {
-    const { body } = await server.call("GET", `/api/v1/assets/${asset.id}`, { key });
-    return body.source_sha256 && body;
+    const { body } = await server.as(key).getAsset(asset.id);
+    return body.source_sha256 ? body : null;
   });
   const sum = createHash("sha256").update(readFileSync(clip)).digest("hex");
   expect(body).toMatchObject({ playback_status: "ready", source_sha256: sum });

@@ -96,9 +96,9 @@ test("all of them answer, each immediately with changes of another one", async (
   // Progress is usually requested from another process than the one that runs it.
   expect((await as({ admin }).startCheckup({})).status).toBe(202);
   const seen = await until("the check-up is over, and all know it", async () => {
-    const all = await many(() => call("GET", "/api/v1/admin/doctor/checkup", { admin }));
+    const all = await many(() => as({ admin }).getCheckup());
     expect(new Set(all.map(({ status }) => status))).toEqual(new Set([200]));
-    return all.every(({ body }) => body.status === "done") && all[0]?.body;
+    return all.every(({ body }) => body.status === "done") ? all[0]?.body : null;
   });
   expect(seen.findings).toContainEqual(expect.objectContaining({ check: "missing", ok: true }));
 
@@ -191,7 +191,7 @@ test("all end with the supervisor, and a start recovers immediately; SIGTERM sto
   const { asset } = await uploaded({ call }, key, { bytes: readFileSync(clip) });
   await until(
     "a worker of theirs has encoded it",
-    async () => (await call("GET", `/api/v1/assets/${asset.id}`, { key })).body.playback_status === "ready",
+    async () => (await typedClient(call)(key).getAsset(asset.id)).body.playback_status === "ready",
     60_000,
   );
   const listed = await run(["admin", "tenant", "list", "--data", dataDir, "--json"], {

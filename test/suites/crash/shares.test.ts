@@ -5,6 +5,7 @@ import { freshly } from "#test/support/fresh.ts";
 import { startServer } from "#test/support/process.ts";
 import { shareOf, viewer } from "#test/support/shares.ts";
 import { steppedClock } from "#test/support/stepped-clock.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const VIEWERS = 50;
 const clock = steppedClock();
@@ -18,11 +19,11 @@ test("several processes admit exactly as many viewers as a share allows, also af
   // Each request on a connection of its own, so that every process answers some.
   const call = freshly(server.base);
   const { admin } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const tenant = await typedClient(call)({ admin }).createTenant({ name: "T", slug: "t" });
   const key = (
-    await call("POST", "/api/v1/api_keys", {
-      admin,
-      body: { tenant_id: tenant.body.id, scopes: ["assets:write", "playback:read"] },
+    await typedClient(call)({ admin }).createApiKey({
+      tenant_id: tenant.body.id,
+      scopes: ["assets:write", "playback:read"],
     })
   ).body.token;
   const { asset } = await readyAsset({ call, worker: server.worker }, key);

@@ -3,6 +3,7 @@ import { readyAsset } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { freshly } from "#test/support/fresh.ts";
 import { startServer } from "#test/support/process.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 /** This many connections in a row reach every process. */
 const ASKED = 24;
@@ -18,7 +19,7 @@ test("a suspension is effective in every process within five seconds, and so is 
   const key = issued.body.token;
   const { asset, contract } = await readyAsset({ call, worker }, key, { playback_policy: "public" });
   const body = { filename: "a.mp4", bytes_expected: 3 };
-  const { upload_url } = (await call("POST", "/api/v1/uploads/initiate", { key, body })).body;
+  const { upload_url } = (await typedClient(call)(key).initiateUpload(body)).body;
   const version = contract.outputs.prefix.split("/").at(-2);
   const segment = `/media/${asset.external_id}/${version}/low/1.m4s`;
   const statuses = async () => {
@@ -34,7 +35,7 @@ test("a suspension is effective in every process within five seconds, and so is 
     ["suspended", "403 tenant_suspended"],
     ["active", "200 "],
   ] as const) {
-    const changed = await call("PATCH", `/api/v1/admin/tenants/${tenant.body.id}`, { admin, body: { status } });
+    const changed = await typedClient(call)({ admin }).updateTenant(tenant.body.id, { status });
     expect(changed.status).toBe(200);
     await vi.waitFor(async () => expect(await statuses()).toEqual([expected]), { timeout: LIMIT_MS, interval: 100 });
   }

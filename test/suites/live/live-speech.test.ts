@@ -5,6 +5,7 @@ import { until } from "#test/support/descendants.ts";
 import { newFolder } from "#test/support/folder.ts";
 import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "#test/support/live.ts";
 import { nightly } from "#test/support/nightly.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 /** An engine that hears something at the start and the end of whatever it gets; its length in seconds is one of the words. */
 const ENGINE = `#!/bin/sh
@@ -34,7 +35,7 @@ function speechServer(options: Parameters<typeof liveServer>[0] = {}) {
 const minutesOf = async ({ as, admin }: LiveServer): Promise<number> =>
   (await as({ admin }).getUsage()).body[0].transcoding_minutes;
 const recordingOf = ({ call }: LiveServer, { key }: TestChannel) =>
-  until("the recording", async () => (await call("GET", "/api/v1/assets", { key })).body[0] ?? null, 120_000);
+  until("the recording", async () => (await typedClient(call)(key).listAssets()).body[0] ?? null, 120_000);
 
 test("what is said in a stream is read a few seconds later while it runs, and at its time in the recording", async () => {
   const server = await speechServer();

@@ -57,7 +57,7 @@ test("a data directory has one server; a second one reports the owner", async ()
   const server = await startServer(emptyFolder());
   const sentence = await refused(serve(server.dataDir), 1);
   expect(sentence).toContain(`${server.dataDir} is in use by another vodbox (pid ${server.child.pid})`);
-  expect((await server.call("GET", "/readyz")).status).toBe(200);
+  expect((await server.as().getReadiness()).status).toBe(200);
 });
 
 test("a database that is newer than the program is refused, and nothing is changed", async () => {
@@ -90,9 +90,9 @@ test("an upgrade copies the database before it migrates it, and the documented d
   const copy = `vodbox.db.before-${newest.replace(".sql", "")}`;
   expect(readdirSync(dataDir).filter((name) => name.includes(".before-"))).toEqual([copy]);
   const { admin } = server;
-  const tenants = async () => (await server.call("GET", "/api/v1/tenants", { admin })).body;
+  const tenants = async () => (await server.as({ admin }).listTenants()).body;
   expect(await tenants()).toMatchObject([{ id: 7, name: "Kept" }]);
-  await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Later", slug: "later" } });
+  await server.as({ admin }).createTenant({ name: "Later", slug: "later" });
   server.child.kill("SIGTERM");
   await server.ended;
 
@@ -121,19 +121,16 @@ async function serverOnSmallDisk(context: TestContext, minFreeBytes: number) {
   mkdirSync(dataDir);
   const server = await startServer(dataDir, { env: { VODBOX_MIN_FREE_BYTES: String(minFreeBytes) } });
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "T", slug: "t" });
   const initiate = (bytes: number) =>
-    server.call("POST", "/api/v1/uploads/initiate", {
-      admin,
-      body: { tenant_id: tenant.body.id, filename: "a.mp4", bytes_expected: bytes },
-    });
+    server.as({ admin }).initiateUpload({ tenant_id: tenant.body.id, filename: "a.mp4", bytes_expected: bytes });
   const put = (upload: { body: any }, bytes: number) =>
     server.call("PUT", upload.body.upload_url, {
       raw: new Uint8Array(bytes).fill(7),
       headers: upload.body.upload_headers,
     });
   const complete = (upload: { body: any }, bytes: number) =>
-    server.call("POST", `/api/v1/uploads/${upload.body.id}/complete`, { admin, body: { bytes_received: bytes } });
+    server.as({ admin }).completeUpload(upload.body.id, { bytes_received: bytes });
   return { disk, dataDir, server, initiate, put, complete };
 }
 
@@ -149,14 +146,14 @@ test("a disk that fills during an upload: 507, nothing stored, the server keeps 
 
   // Now without space for the database either.
   disk.fill();
-  expect((await server.call("GET", "/healthz")).status).toBe(200);
-  expect((await server.call("GET", `/api/v1/uploads/${upload.body.id}`, { admin: server.admin })).status).toBe(200);
+  expect((await server.as().getHealth()).status).toBe(200);
+  expect((await server.as({ admin: server.admin }).getUpload(upload.body.id)).status).toBe(200);
   const none = await Promise.all(Array.from({ length: 4 }, () => put(upload, MEGABYTE)));
   expect(none.map((answer) => [answer.status, answer.body.code])).toEqual(Array(4).fill([507, "storage_full"]));
   let refusal = await initiate(MEGABYTE);
   for (let tries = 0; refusal.status === 201 && tries < 200; tries++) refusal = await initiate(MEGABYTE);
-  expect([refusal.status, refusal.body.code]).toEqual([507, "storage_full"]);
-  expect((await server.call("GET", "/healthz")).status).toBe(200);
+  expect([refusal.status, refusal.error.code]).toEqual([507, "storage_full"]);
+  expect((await server.as().getHealth()).status).toBe(200);
 
   rmSync(join(disk.path, "filler"));
   const later = await initiate(MEGABYTE);

@@ -6,6 +6,7 @@ import { s3Store } from "#storage/objects/s3.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
 import type { Call } from "#test/support/client.ts";
 import { newBucket, type S3Place } from "#test/support/s3-server.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 export const BUCKET = newBucket("migration");
 export const PATH = "/api/v1/admin/storage/migration";
@@ -68,7 +69,7 @@ export const inOrder = (ledger: Ledger) => [...ledger].sort(([a], [b]) => (a < b
 
 /** The content of the asset's source, through the public API. */
 export async function sourceSum(call: Call, key: string, assetId: number): Promise<string | null> {
-  const told = await call("GET", `/api/v1/assets/${assetId}/download`, { key });
+  const told = await typedClient(call)(key).getDownload(assetId);
   if (told.status !== 200) return null;
   const answer = await fetch(told.body.url);
   return answer.ok ? sum(new Uint8Array(await answer.arrayBuffer())) : null;

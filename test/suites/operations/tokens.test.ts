@@ -94,10 +94,7 @@ test("a worker token that is rotated during an encode costs the local worker not
   await untilEncoding(server, made, server.child.pid as number);
   const { token } = await json(["admin", "token", "rotate", "worker", "--data", dataDir]);
   const statuses = await Promise.all(
-    [old, token].map(
-      async (worker) =>
-        (await server.call("POST", "/api/v1/transcoding_jobs/next", { worker, ...next(worker) })).status,
-    ),
+    [old, token].map(async (worker) => (await server.as({ worker, ...next(worker) }).claimJob()).status),
   );
   expect(statuses).toEqual([401, 204]);
   await until("the job is complete", async () => (await jobNow(server, made)).status === "completed");

@@ -90,8 +90,8 @@ const peakMemory = (pid: number | undefined) =>
 /** An asset with signed playback, using only URLs from responses. */
 async function mediaPlay({ server, key }: Behind): Promise<void> {
   const { asset } = await readyAsset(server, key, { playback_policy: "signed" });
-  const playback = (await server.call("GET", `/api/v1/playback/${asset.id}`, { key })).body;
-  for (const field of ["hls_url", "dash_url", "thumbnail_url", "embed_url"])
+  const playback = (await server.as(key).getPlayback(asset.id)).body;
+  for (const field of ["hls_url", "dash_url", "thumbnail_url", "embed_url"] as const)
     expect(playback[field], field).toMatch(new RegExp(`^${server.base}/`));
   const master = await fetch(playback.hls_url);
   const low = new URL((await master.text()).split("\n").find((line) => /^[^#]/.test(line)) ?? "", master.url);

@@ -9,6 +9,7 @@ import { uploaded } from "#test/support/flow.ts";
 import { atEnd, newFolder, removeFolder } from "#test/support/folder.ts";
 import { nightly } from "#test/support/nightly.ts";
 import { EXECUTABLE, type Started, stopCleanly, watched } from "#test/support/process.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 import { processesWith, untilProcesses } from "#test/support/worker/processes.ts";
 
 /** The single file in an empty directory, with an empty environment: no PATH, no HOME, no Node, no ffmpeg. */
@@ -62,7 +63,7 @@ const lines = (playlist: string) => playlist.split("\n").filter((line) => line !
 
 async function untilReady(call: Call, key: string, id: number): Promise<void> {
   for (;;) {
-    const { body } = await call("GET", `/api/v1/assets/${id}`, { key });
+    const { body } = await typedClient(call)(key).getAsset(id);
     if (body.playback_status === "ready") return;
     if (body.playback_status === "errored") throw new Error(JSON.stringify(body.error));
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -81,7 +82,7 @@ describe("the executable alone, in an empty environment", () => {
     const call = client(base);
     const { asset } = await uploaded({ call }, key, { bytes: clip });
     await untilReady(call, key, asset.id);
-    const playback = await call("GET", `/api/v1/playback/${asset.id}`, { key });
+    const playback = await typedClient(call)(key).getPlayback(asset.id);
     const master = await call("GET", playback.body.hls_url);
     expect(master.text).toContain("RESOLUTION=320x180");
     const variant = new URL(lines(master.text)[0] as string, playback.body.hls_url);

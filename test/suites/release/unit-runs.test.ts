@@ -7,6 +7,7 @@ import { client } from "#test/support/client.ts";
 import { until } from "#test/support/descendants.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { EXECUTABLE } from "#test/support/process.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const ADMIN = "boot-test-token-of-32-characters";
 
@@ -19,16 +20,18 @@ test("under systemd, with all restrictions of the unit, the server is ready and 
     "the unit is ready",
     async () => {
       if (booted.child.exitCode !== null) throw new Error(`systemd ended: ${booted.output()}`);
-      return call("GET", "/readyz").then(
-        ({ status }) => status === 200,
-        () => false,
-      );
+      return typedClient(call)()
+        .getReadiness()
+        .then(
+          ({ status }) => status === 200,
+          () => false,
+        );
     },
     60_000,
   );
-  await call("POST", "/api/v1/admin/doctor/checkup", { admin: ADMIN, body: {} });
+  await typedClient(call)({ admin: ADMIN }).startCheckup({});
   const checkup = await until("the check-up is done", async () => {
-    const { body } = await call("GET", "/api/v1/admin/doctor/checkup", { admin: ADMIN });
+    const { body } = await typedClient(call)({ admin: ADMIN }).getCheckup();
     return body.status === "done" ? body : null;
   });
   const ffmpeg = checkup.findings.find((one: { check: string }) => one.check === "ffmpeg");

@@ -11,6 +11,7 @@ import { refused } from "#test/support/commands/outcome.ts";
 import type { Expected } from "#test/support/data/make.ts";
 import { atEnd, emptyFolder } from "#test/support/folder.ts";
 import { type RunningServer, run, startServer, vodbox } from "#test/support/process.ts";
+import { typedClient } from "#test/support/typed-client.ts";
 
 const FIXTURES = join(import.meta.dirname, "../../support/data");
 const VERSIONS = globSync("*.tar.gz", { cwd: FIXTURES }).map((name) => basename(name, ".tar.gz"));
@@ -74,9 +75,9 @@ function load(base: string, key: string): Load {
       const title = `Written ${next++}`;
       const body = { filename: "a.mp4", bytes_expected: 10, title };
       try {
-        const written = await call("POST", "/api/v1/uploads/initiate", { key, body });
+        const written = await typedClient(call)(key).initiateUpload(body);
         if (written.status === 201) titles.push(title);
-        const read = await call("GET", "/api/v1/assets?limit=5", { key });
+        const read = await typedClient(call)(key).listAssets({ limit: 5 });
         for (const { status } of [written, read]) statuses.set(status, (statuses.get(status) ?? 0) + 1);
       } catch {
         // Real time: the pace of a client while no server listens, or after it was killed.

@@ -346,6 +346,7 @@ nightly(
     await until("its copy is deleted", () => foldersOf(b).length === 0);
     const events = await rows("SELECT type FROM events WHERE type LIKE 'live.%' ORDER BY id");
     expect(events.map(({ type }) => type)).toEqual([
+      "live.channel.created",
       "live.stream.started",
       "live.stream.ended",
       "live.recording.ready",

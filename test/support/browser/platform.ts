@@ -5,6 +5,7 @@ import { uploaded } from "../flow.ts";
 import { newFolder, removeFolder } from "../folder.ts";
 import { ffmpeg } from "../media/sources.ts";
 import { type RunningServer, startServer } from "../process.ts";
+import { typedClient } from "../typed-client.ts";
 
 /** Known to the tests, so that they can issue their own tokens. */
 export const SIGNING_SECRET = "signing-secret-of-the-browser-tests";
@@ -19,9 +20,9 @@ export async function startPlatform(env: Record<string, string> = {}): Promise<P
     env: { VODBOX_SIGNING_SECRET: SIGNING_SECRET, ...env },
   });
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Browser", slug: "web" } });
+  const tenant = await server.as({ admin }).createTenant({ name: "Browser", slug: "web" });
   const scopes = ["assets:read", "assets:write", "playback:read"];
-  const key = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
+  const key = await server.as({ admin }).createApiKey({ tenant_id: tenant.body.id, scopes });
   return {
     ...server,
     key: key.body.token,
@@ -45,7 +46,7 @@ async function makeClip(path: string): Promise<Buffer> {
 /** Polls like a client until the asset is ready; throws when it cannot become ready. */
 export async function untilReady({ call, key }: Platform, id: number): Promise<void> {
   for (;;) {
-    const { body } = await call("GET", `/api/v1/assets/${id}`, { key });
+    const { body } = await typedClient(call)(key).getAsset(id);
     if (body.playback_status === "ready") return;
     if (body.playback_status === "errored") throw new Error(JSON.stringify(body.error));
     await sleep(100);

@@ -18,11 +18,10 @@ export async function uploadClip(
   fields: UploadFields = {},
 ): Promise<Uploaded> {
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug } });
-  const issued = await server.call("POST", "/api/v1/api_keys", {
-    admin,
-    body: { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write", "playback:read"] },
-  });
+  const tenant = await server.as({ admin }).createTenant({ name: "T", slug });
+  const issued = await server
+    .as({ admin })
+    .createApiKey({ tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write", "playback:read"] });
   const key = issued.body.token;
   return { ...(await uploaded(server, key, { bytes: readFileSync(path), ...fields })), key };
 }
@@ -35,9 +34,9 @@ export async function playingEarly(path: string) {
   const key = await tenantKey(server);
   const fields = { early_playback: true, playback_policy: "public" };
   const { asset, job } = await uploaded(server, key, { bytes: readFileSync(path), ...fields });
-  const state = async () => (await server.call("GET", `/api/v1/assets/${asset.id}`, { key })).body;
+  const state = async () => (await server.as(key).getAsset(asset.id)).body;
   await until("the asset is ready", async () => (await state()).playback_status === "ready", 120_000);
-  const { body: playback } = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { body: playback } = await server.as(key).getPlayback(asset.id);
   return { dataDir, server, key, asset, job, state, playback };
 }
 
@@ -49,10 +48,7 @@ export const startWorker = (server: RunningServer, scratch: string, options: Run
 
 /** A repeated `complete` returns the job's current state. */
 export async function jobNow(server: RunningServer, { upload, key }: Uploaded) {
-  const { body } = await server.call("POST", `/api/v1/uploads/${upload.id}/complete`, {
-    key,
-    body: { bytes_received: upload.bytes_received },
-  });
+  const { body } = await server.as(key).completeUpload(upload.id, { bytes_received: upload.bytes_received });
   return body.transcoding_job;
 }
 
@@ -114,7 +110,7 @@ export const isTaskOf = ({ child }: Started, { worker_id }: TaskRow) => String(w
 /** Resolves when this many workers wait for jobs: one that starts slowly would find everything encoded. */
 export const untilWaiting = (server: RunningServer, workers: number) =>
   until("all workers wait for a job", async () => {
-    const { body } = await server.call("GET", "/api/v1/admin/workers", { admin: server.admin });
+    const { body } = await server.as({ admin: server.admin }).listWorkers();
     return body.length === workers;
   });
 
