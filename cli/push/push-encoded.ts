@@ -169,7 +169,10 @@ function manifestOf(
         ...(subtitles.length > 0 && {
           subtitles: subtitles.map(({ name, language, label, isDefault }, position) => ({
             path: MEDIA + name,
-            ...{ language, label, position, is_default: isDefault },
+            language,
+            label,
+            position,
+            is_default: isDefault,
           })),
         }),
         ...(tags !== undefined && { tags }),

@@ -33,7 +33,8 @@ async function sourceIn(folder: string): Promise<Source> {
   const rate = ["-b:v", "4500k", "-minrate", "4500k", "-maxrate", "4500k", "-bufsize", "4500k", "-nal-hrd", "cbr"];
   const video = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "60", "-sc_threshold", "0"];
   await ffmpeg(...IMAGES, ...signalAudio(SOURCE_SECONDS), ...video, ...rate, "-c:a", "aac", "-b:a", "160k", file);
-  const [packets, audio] = [await videoOf([...IMAGES, ...rate], 60), await audioOf(signalAudio(SOURCE_SECONDS))];
+  const packets = await videoOf([...IMAGES, ...rate], 60);
+  const audio = await audioOf(signalAudio(SOURCE_SECONDS));
   return { file, video: packets, audio };
 }
 

@@ -32,7 +32,9 @@ function latency() {
 }
 window.watch = async (seconds) => {
   const samples = [];
-  let [stalledMs, at, now] = [0, video.currentTime, performance.now()];
+  let stalledMs = 0;
+  let at = video.currentTime;
+  let now = performance.now();
   for (const end = now + seconds * 1000; performance.now() < end; ) {
     await new Promise((done) => setTimeout(done, ${EVERY_MS}));
     if (failed) throw new Error(failed);

@@ -56,7 +56,9 @@ window.openWith = (player, folder) => measured(() => { openers[player](folder); 
 window.seek = (seconds) => measured(() => { video.currentTime = seconds; void video.play(); }, seconds - 0.1, "frame after a seek");
 window.watch = async (seconds) => {
   const until = video.currentTime + seconds;
-  let [stalled, at, now] = [0, video.currentTime, performance.now()];
+  let stalled = 0;
+  let at = video.currentTime;
+  let now = performance.now();
   for (;;) {
     await new Promise((done) => setTimeout(done, 100));
     if (failed) throw new Error(failed);

@@ -82,7 +82,10 @@ export const pageRoutes = (tokens: PlaybackTokens, egress: Egress): Route[] => [
       const file = await viewerDownload(app, asset);
       if ("asset" in file)
         return serveMp4(app, {
-          ...{ objects: storageOf(app), asset: file.asset, method, headers },
+          objects: storageOf(app),
+          asset: file.asset,
+          method,
+          headers,
           cacheControl: "private, no-store",
           extraHeaders: { "content-disposition": create(file.filename) },
           onSent: (bytes) => egress.add(asset.tenantId, bytes),

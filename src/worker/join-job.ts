@@ -119,7 +119,11 @@ async function captionJoined(
   if (isRequested) heartbeat.report("captioning", JOINED);
   const onProgress = (fraction: number) => heartbeat.report("captioning", JOINED + fraction * (PUBLISHING - JOINED));
   const captions = await createCaptions(job, context, {
-    ...{ input, probe: media, work, signal, onProgress },
+    input,
+    probe: media,
+    work,
+    signal,
+    onProgress,
     onMove: () => heartbeat.move(),
   });
   await rm(input, { force: true });

@@ -37,7 +37,8 @@ export async function speechOf(
 ) {
   const { binaries, scratch, memoryBytes } = context;
   const { signal } = heartbeat;
-  const [input, startInput] = [join(work, "audio.mp4"), join(work, "audio-start.mp4")];
+  const input = join(work, "audio.mp4");
+  const startInput = join(work, "audio-start.mp4");
   const { rendition, isFromStart } = await readRendition(job, context, { input, startInput, heartbeat, range });
   const run = { cwd: work, signal, pidDir: scratch.pidDir, memoryBytes };
   heartbeat.report("probing", READ);

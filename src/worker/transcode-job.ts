@@ -146,7 +146,10 @@ async function encodeChecked(
           (signal) => createCaptions(job, context, { ...repaired, whole, ...reading, signal, onProgress }),
           (signal) =>
             writeSourceTexts(job, context, {
-              ...{ input: repaired.input, original: input, plan: whole, startSeconds: repaired.probe.startSeconds },
+              input: repaired.input,
+              original: input,
+              plan: whole,
+              startSeconds: repaired.probe.startSeconds,
               ...{ ...reading, signal },
             }),
         );

@@ -112,7 +112,8 @@ function readStreamMux(reader: BitReader, element: Buffer): StreamMux {
   if (version === 1) readValue(reader);
   const isSameTiming = reader.flag();
   const subFrames = reader.bits(6) + 1;
-  const [programs, layers] = [reader.bits(4), reader.bits(3)];
+  const programs = reader.bits(4);
+  const layers = reader.bits(3);
   if (!isSameTiming || programs > 0 || layers > 0) reject("several programs or layers");
   const configBits = version === 1 ? readValue(reader) : null;
   const start = reader.position;

@@ -108,7 +108,8 @@ const enabled = (controllers: readonly CgroupController[]) => controllers.map((n
 async function offer(group: string): Promise<CgroupController[]> {
   const read = async (name: string) => (await readFile(join(group, name), "utf8")).trim().split(/\s+/);
   const has = (names: string[]) => CONTROLLERS.filter((name) => names.includes(name));
-  const [available, current] = [has(await read("cgroup.controllers")), has(await read("cgroup.subtree_control"))];
+  const available = has(await read("cgroup.controllers"));
+  const current = has(await read("cgroup.subtree_control"));
   if (available.length === current.length) return current;
   // The group of the whole machine has no type. It belongs to its service manager.
   if (!(await readdir(group)).includes("cgroup.type")) return current;

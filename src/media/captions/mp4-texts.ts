@@ -32,7 +32,8 @@ const FORMATS: Record<string, TextTrack["format"]> = {
   text: "timed-text",
   wvtt: "webvtt-sample",
   stpp: "ttml",
-  ...{ sbtt: null, stxt: null },
+  sbtt: null,
+  stxt: null,
 };
 const MAX_MOOF_BYTES = 8 * 2 ** 20;
 

@@ -67,8 +67,13 @@ export const sourceTextsOf = (
   { plan, source, signal }: { plan: StoredPlan; source: TaskSource; signal: AbortSignal },
 ) =>
   writeSourceTexts(job, context, {
-    ...{ input: source.path, plan, startSeconds: plan.originSeconds ?? plan.startSeconds ?? 0 },
-    ...{ source, work, signal, onMove: () => heartbeat.move() },
+    input: source.path,
+    plan,
+    startSeconds: plan.originSeconds ?? plan.startSeconds ?? 0,
+    source,
+    work,
+    signal,
+    onMove: () => heartbeat.move(),
   });
 
 /** What the plan has of the source. */

@@ -16,7 +16,8 @@ import { jobOfPart, moveJob } from "./queue.ts";
 /** How speech is stored until it is joined. */
 export type StoredSpeech = { speech: Buffer; detected: string | null };
 
-const [deflated, inflated] = [promisify(deflate), promisify<Buffer, { maxOutputLength: number }, Buffer>(inflate)];
+const deflated = promisify(deflate);
+const inflated = promisify<Buffer, { maxOutputLength: number }, Buffer>(inflate);
 
 /** The speech of a part for `completePart`; deflated by another thread. */
 export async function storedSpeech(speech: PartSpeech): Promise<StoredSpeech> {

@@ -97,7 +97,8 @@ function regrouped(pieces: readonly SpokenPiece[], countOf: (utterance: Utteranc
     else groups.push([piece]);
   }
   return groups.map((group) => {
-    const [first, last] = [group[0] as SpokenPiece, group.at(-1) as SpokenPiece];
+    const first = group[0] as SpokenPiece;
+    const last = group.at(-1) as SpokenPiece;
     if (group.length === countOf(first.utterance)) return first.utterance;
     return {
       text: group.map(({ text, isSpaced }, index) => (index > 0 && isSpaced ? ` ${text}` : text)).join(""),

@@ -23,7 +23,8 @@ export async function partsOfAudio(wavPath: string): Promise<Part[]> {
 
 /** The parts of stretches of activity. `levels`: of the hops, to cut audio that has no pause. */
 export function dividedAt(stretches: readonly Stretch[], levels: Int8Array): Part[] {
-  const [first, last] = [stretches[0], stretches.at(-1)];
+  const first = stretches[0];
+  const last = stretches.at(-1);
   if (!first || !last) return [];
   const bounds = [first.startMs, ...cutsOf(stretches, levels, LENGTHS), last.endMs];
   const parts: Part[] = [];

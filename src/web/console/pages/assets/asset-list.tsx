@@ -143,7 +143,9 @@ export function AssetItems({ list, count, layout, columns: chosen, tenants, sele
           return (
             <Item
               key={asset ? asset.id : `empty-${index}`}
-              {...{ asset, index, count }}
+              asset={asset}
+              index={index}
+              count={count}
               columns={layout === "list" ? listed : null}
               plays={asset && plays.get(asset.id)?.play_count}
               tenant={asset && tenants.get(asset.tenant_id)}

@@ -119,7 +119,8 @@ export default function Assets() {
       <div class={hasTree ? "library" : ""}>
         {hasTree && (
           <CollectionPanel
-            {...{ collections, tenantId: tenant }}
+            collections={collections}
+            tenantId={tenant}
             chosen={filters.collection}
             onChoose={(collection) => change({ collection })}
             onMoveAssets={(moved, collection_id) => bulk.start(moved, { action: "move", collection_id })}
@@ -128,7 +129,9 @@ export default function Assets() {
         <div aria-busy={collections.isLoading}>
           {current && <CollectionHead collection={current} onChange={collections.reload} />}
           <FilterBar
-            {...{ filters, isAdmin, layout }}
+            filters={filters}
+            isAdmin={isAdmin}
+            layout={layout}
             tenants={tenants.value ?? []}
             onChange={change}
             onLayout={choose}
@@ -171,7 +174,9 @@ export default function Assets() {
           )}
           {total > 0 && (
             <AssetItems
-              {...{ list, layout, selection }}
+              list={list}
+              layout={layout}
+              selection={selection}
               columns={columns}
               tenants={new Map(tenants.value?.map(({ id, name }) => [id, name]))}
               count={total}
@@ -180,7 +185,9 @@ export default function Assets() {
           )}
           {mayWrite && (
             <BulkBar
-              {...{ selection, total, bulk }}
+              selection={selection}
+              total={total}
+              bulk={bulk}
               collections={hasTree ? (collections.all ?? []) : null}
               onSelect={setSelection}
             />

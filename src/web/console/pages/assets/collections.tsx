@@ -77,7 +77,10 @@ export function CollectionPanel({ collections, tenantId, chosen, onChoose, onMov
       <ErrorNotice error={error} />
       <ErrorNotice error={collections.error} onRetry={collections.reload} />
       <Tree
-        {...{ collections: all, chosen, onChoose, mayWrite }}
+        collections={all}
+        chosen={chosen}
+        onChoose={onChoose}
+        mayWrite={mayWrite}
         onDropAt={(target) => {
           const what = dragged.get();
           dragged.end();
@@ -116,7 +119,7 @@ export function CollectionPanel({ collections, tenantId, chosen, onChoose, onMov
         </Dialog>
       )}
       {open === "move" && current && (
-        <MoveCollection {...{ all, current }} onChoose={(parent) => moveTo(current.id, parent)} onClose={close} />
+        <MoveCollection all={all} current={current} onChoose={(parent) => moveTo(current.id, parent)} onClose={close} />
       )}
       {open === "delete" && current && (
         <ConfirmDialog

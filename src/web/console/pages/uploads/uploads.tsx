@@ -107,7 +107,7 @@ export default function Uploads() {
         />
         <p class="fine">{t("resumeHint")}</p>
       </div>
-      <UnfinishedList owner={target.owner} {...{ list, other }} onChoose={choose} />
+      <UnfinishedList owner={target.owner} list={list} other={other} onChoose={choose} />
       <Total list={list} />
       {list.length === 0 && <p class="empty">{t("noUploads")}</p>}
       <ul class="transfers">
