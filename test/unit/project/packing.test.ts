@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, "../../..");
 /** Lines that were written to be fewer, and are read slower: an object that is spread at once, and a list that is taken apart at once. */
 const PACKED = /\.\.\.\{ ?[a-zA-Z_]|\b(?:const|let) \[\w+(?:, \w+)*\] = \[[^\]]*\];/;
 
-test("properties and constants stand alone", () => {
+test("properties and constants are written out", () => {
   const paths = globSync("{cli,src,storage,scripts}/**/*.{ts,tsx}", { cwd: root });
   const found = paths.flatMap((path) =>
     readFileSync(join(root, path), "utf8")
